@@ -85,7 +85,18 @@ def cut_id(name: str, known: Sequence[str], limit: int) -> str:
 
 def counted(count: int, noun: str) -> str:
     """A number and its noun, with an "s" unless the number is 1."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{count} {noun if count == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """A noun with an "s".
+
+    Examples:
+      >>> plural("task"), plural("kind of task")
+      ('tasks', 'kinds of task')
+    """
+    head, of, rest = noun.partition(" of ")
+    return f"{head}s{of}{rest}"
 
 
 def at_least(text: str, is_bound: bool) -> str:

@@ -38,6 +38,7 @@ class CauseEvidence:
         failed, of how many: (tasks, failed, traces).
       between_p: of the test that both kinds of task fail alike, corrected; None with fewer than `LEAST_TASKS` of one.
       once: whether traces of one task are compared, and only tasks with one trace have it.
+      noun: as of `ComparedKinds`, of which `pairs` and what is counted of tasks is.
     """
 
     within: bool
@@ -51,6 +52,7 @@ class CauseEvidence:
     without: tuple[int, int, int]
     between_p: float | None
     once: bool = False
+    noun: str = "task"
 
     @property
     def small(self) -> bool:
@@ -75,18 +77,18 @@ class CauseEvidence:
         if sure and self.within:
             return "beyond chance"
         if sure or not self.differing[0]:
-            alike = f"in no task do a {bad} and a {good} trace{side} differ in it"
+            alike = f"in no {self.noun} do a {bad} and a {good} trace{side} differ in it"
             alike *= bool(self.pairs[0]) and not self.differing[0] and not self.once
             found = self._between("did worse" if bad == "worse" else bad, " on a side" * bool(side))
             verdict = "beyond chance between tasks" if sure or apart else undecided
             found = f"{found}{',' if self.once else ':'} {verdict}" if found else verdict
             return "; ".join(filter(None, (alike, found, harder)))
         (differ, tasks), failed = self.differing, self.failed_alone
-        found = f"within {counted(tasks, 'task')}{side} the {bad} trace has it and the {good} one not"
+        found = f"within {counted(tasks, self.noun)}{side} the {bad} trace has it and the {good} one not"
         found += f" in {failed} of {counted(differ, 'differing pair')}"
         why = [harder] * bool(there or apart or self.low is None)  # without a test within tasks it is between them
         if self.low is None or self.high is None:
-            undecided = "too few tasks to tell"
+            undecided = "too few tasks to tell" if self.noun == "task" else undecided
         else:
             found += f" (by tasks {percent(self.low).removesuffix(' %')} to {percent(self.high)})"
             if self.small:
@@ -160,4 +162,5 @@ def cause_evidence(kinds: ComparedKinds, has: np.ndarray, looked: int = 1, p: fl
         without=sums[1],
         between_p=p,
         once=once,
+        noun=kinds.noun,
     )

@@ -1,4 +1,4 @@
-"""Failed against succeeded traces in one number, within tasks that have both, or else between tasks.
+"""Failed against succeeded traces in one number, within tasks that have both, or else within kinds of task, or between.
 
 Where there are sides, a trace, or a task, stands beside others of its own side alone: what came with a version would
 take the blame of it. Of 1200 logs in which a side alone makes runs fail, and brings a model, a tool and an agent, 2.8 %
@@ -20,6 +20,7 @@ import numpy as np
 
 from credit.reports.judged_traces import JudgedTraces, enough_within
 from credit.reports.ranks import mean_ranks
+from credit.reports.task_kinds import every_kind
 from credit.reports.tasks import task_ids
 from graphs.dealing import Dealt, dealt, flipped
 from graphs.task_means import LEAST_TASKS, LEVEL, as_tested, chance_above, task_mean
@@ -90,14 +91,16 @@ class ComparedKinds(NamedTuple):
 
     Attributes:
       failed, told: of the traces with an outcome, whether each failed, and whether it is of either kind.
-      unit: the group or task of each, within which the kinds are compared.
-      task: the task of each.
+      unit: the group or task of each, within which the kinds are compared, or the kind of task with side, model and
+        system: to rank runs beside others of their system found 2 failed runs of 25 beyond chance.
+      task: the task of each; its kind of task where traces are compared within these.
       kept: whether it is compared.
       within: whether traces of one unit are compared; otherwise tasks of one kind are.
       model: the model and system of each, as a number; -1 where the log does not state them.
       rows: which traces these are.
       side: of each; all 0 without sides.
       relative: whether runs of a task on both sides are compared, each relative to its side (`beside_sides`).
+      single: the task of each where traces are compared within kinds of task, of which a task is one; None elsewhere.
     """
 
     failed: np.ndarray
@@ -110,6 +113,12 @@ class ComparedKinds(NamedTuple):
     rows: np.ndarray
     side: np.ndarray
     relative: bool = False
+    single: np.ndarray | None = None
+
+    @property
+    def noun(self) -> str:
+        """What traces are compared within."""
+        return "task" if self.single is None else "kind of task"
 
     @property
     def mixed(self) -> bool:
@@ -169,7 +178,8 @@ class ComparedKinds(NamedTuple):
             if len(edges) > LENGTHS:
                 edges = np.unique(np.quantile(length[rows], np.linspace(0, 1, LENGTHS + 1)[1:-1]))
             beside = np.column_stack([beside, np.searchsorted(edges, length[rows])])
-        return _compared(value[rows], failed, unit, task, beside, self.within)
+        single = task if not self.within else None if self.single is None else self.single[rows]
+        return _compared(value[rows], failed, unit, task, beside, self.within, single)
 
     def _beside_sides(self, value: np.ndarray) -> tuple[float, float, float, float, float, int]:
         """`test` of the runs of a task on both sides, without what the task, the side and model add to each number.
@@ -213,7 +223,8 @@ class ComparedKinds(NamedTuple):
 
 
 def compared_kinds(traces: Traces, judged: JudgedTraces, *, between: bool = False) -> ComparedKinds:
-    """Which of `judged.rows` are compared.
+    """Which of `judged.rows` are compared: where traces of one task are too few, within kinds of task if these are
+    stated, of tasks whose traces are of one kind each.
 
     Args:
       traces: what was read.
@@ -233,13 +244,23 @@ def compared_kinds(traces: Traces, judged: JudgedTraces, *, between: bool = Fals
     within, unit = judged.unit is not None, judged.stratum if judged.unit is None else judged.unit
     side = np.zeros(len(scored), np.int64) if judged.side is None else judged.side
     both = (np.bincount(unit, told & failed) > 0) & (np.bincount(unit, told & ~failed) > 0)
-    kept = both[unit]
+    kept, model = both[unit], models_and_systems(traces)[scored]
     if judged.unit is None:
         alone = [np.unique(np.stack([side, unit])[:, ~kept & of], axis=1)[0] for of in (failed, ~failed)]
         few = max((min(int(np.sum(of == one)) for of in alone) for one in np.unique(side)), default=0) < LEAST_TASKS
         within = (judged.sided and not between) or (bool(kept.any()) and few)
+        names, kind = every_kind(traces)
+        kind, alone_of = kind[scored], ~kept & (kind[scored] >= 0)
+        cell = np.unique(np.stack([kind, side, model]), axis=1, return_inverse=True)[1].ravel()
+        single = np.unique(np.stack([cell, unit, failed])[:, alone_of], axis=1)
+        bad, good = (np.bincount(single[0, single[2] == of], minlength=len(scored)) for of in (1, 0))
+        of_both = (bad > 0) & (good > 0)
+        if names and enough_within(bad[of_both], good[of_both]):
+            kept = alone_of & of_both[cell]
+            cell, kind = (np.where(alone_of, of, len(scored) + np.arange(len(scored))) for of in (cell, kind))
+            return ComparedKinds(failed, told, cell, kind, kept, True, model, scored, side, single=task)
         kept = kept if within else ~kept
-    return ComparedKinds(failed, told, unit, task, kept, within, models_and_systems(traces)[scored], scored, side)
+    return ComparedKinds(failed, told, unit, task, kept, within, model, scored, side)
 
 
 def dealt_tasks(scores: np.ndarray, chosen: np.ndarray, side: np.ndarray, task: np.ndarray) -> Dealt:
@@ -260,17 +281,18 @@ def dealt_tasks(scores: np.ndarray, chosen: np.ndarray, side: np.ndarray, task: 
     return Dealt(max(found.p, flipped(adds[adds != 0]).p), found.least)
 
 
-def within_both(tasks: int) -> str:
+def within_both(tasks: int, noun: str = "task") -> str:
     """Words behind "beyond chance" of a comparison within tasks: between tasks more may be.
 
     Args:
       tasks: that have both kinds; 0 where tasks are compared.
+      noun: as of `ComparedKinds`.
 
     Examples:
       >>> within_both(19)
       ' within the 19 tasks with both'
     """
-    return f" within the {'one task' if tasks == 1 else counted(tasks, 'task')} with both" if tasks else ""
+    return f" within the {f'one {noun}' if tasks == 1 else counted(tasks, noun)} with both" if tasks else ""
 
 
 def models_and_systems(traces: Traces) -> np.ndarray:
@@ -316,13 +338,20 @@ def _beside_its_own(rank: np.ndarray, unit: np.ndarray, classes: np.ndarray) -> 
 
 
 def _compared(
-    value: np.ndarray, failed: np.ndarray, unit: np.ndarray, task: np.ndarray, classes: np.ndarray, within: bool
+    value: np.ndarray,
+    failed: np.ndarray,
+    unit: np.ndarray,
+    task: np.ndarray,
+    classes: np.ndarray,
+    within: bool,
+    single: np.ndarray | None,
 ) -> tuple[float, float, float, float, float, int]:
     nan = math.nan
-    if not within:  # a task becomes one number on each side, and the tasks of a side one stratum
-        (unit, task), of = np.unique(np.stack([unit, task]), axis=1, return_inverse=True)
+    if single is not None:  # a task becomes one number on each side, and the tasks of a side, or kind, one stratum
+        (unit, single), at, of = np.unique(np.stack([unit, single]), axis=1, return_index=True, return_inverse=True)
         of, size = of.ravel(), np.maximum(np.bincount(of.ravel()), 1)
         value, failed = np.bincount(of, value) / size, np.bincount(of, failed) > 0
+        task, classes = task[at], classes[at]
     _, first, unit = np.unique(unit, return_index=True, return_inverse=True)
     n, m = np.bincount(unit, failed), np.bincount(unit, ~failed)
     usable = (n > 0) & (m > 0)  # a group may lack the number in all traces of a kind
@@ -341,17 +370,20 @@ def _compared(
         beside = _beside_its_own(rank, unit, classes)
         _, of = np.unique(task[first][usable], return_inverse=True)
         groups = np.bincount(of)
-        shares = (((np.bincount(unit, one * failed) - n * (n - 1) / 2) / pairs)[usable] for one in (rank, beside))
+        shares = [((np.bincount(unit, one * failed) - n * (n - 1) / 2) / pairs)[usable] for one in (rank, beside)]
         plain, above = (np.bincount(of, share, len(groups)) / groups for share in shares)
         chance, low, high, _ = task_mean(above, 0.5)
         enough, tasks = enough_within(n[usable], m[usable]), int(np.count_nonzero((plain != 0.5) | (above != 0.5)))
         pairs[usable] = pairs[usable] * groups[of]  # a task counts once, however many groups it has
         rank = beside
+        if single is not None:  # a kind counts by its tasks
+            weight = (n * m / (n + m + 1))[usable]
+            chance, low, high = float((shares[1] * weight).sum() / max(weight.sum(), 1e-9)), nan, nan
+            pairs[usable] = (n + m + 1)[usable]
     if not enough:
         return chance, nan, nan, nan, nan, tasks
-    p, least = (
-        dealt(rank / pairs[unit], failed, unit) if within else dealt_tasks(rank / pairs[unit], failed, unit, task)
-    )
+    score = rank / pairs[unit]
+    p, least = dealt(score, failed, unit) if single is None else dealt_tasks(score, failed, unit, single)
     p = p if least < LEVEL else nan
     low, high = as_tested((low, high), p, 0.5)
     return chance, max(low, 0.0), min(high, 1.0), p, least, tasks

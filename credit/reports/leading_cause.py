@@ -75,7 +75,8 @@ class LeadingCause:
       more_often: the system, or the model, of which more than twice as large a part has it as of others; "" of none.
       of_team: whether it is who takes part, which may follow from what went wrong before.
       where_varied: as of `UnitCounts`, of who takes part that is beyond chance within tasks; None elsewhere.
-      of_kind: the kind of these tasks, where all are of one of several; "" elsewhere.
+      of_kind: the kind of these tasks, where all are of one of several, or the one in which it holds alone or mostly
+        (`of_one_kind`); "" elsewhere. Counts are of this kind.
       sides: what `--sides` takes to compare the runs of two models of an agent, where it is one of these; "" elsewhere.
       one_side: the side that alone has it, of what failed traces have more often where sides are not told apart, and is
         not beyond chance within that side; None elsewhere.
@@ -145,15 +146,17 @@ class LeadingCause:
             chance = f" ({'; '.join(filter(None, (chance, self.late, option)))})"
         if self.one_side is not None:
             chance = f" ({self.one_side.told(good)})"
+        of_kind = f" of kind {printable(self.of_kind, NAME)}" if self.of_kind else ""
         if self.where_varied is not None:  # over all tasks both kinds may have an agent that is wrong in some
             won, some, rest, others, tasks = self.where_varied
             did = "did better" if good == "better" else good
-            of_kind = f" of kind {printable(self.of_kind, NAME)}" if self.of_kind else ""
-            within = f"within {counted(tasks, 'task')}{of_kind} with such runs and others"
-            told = f"{within}, {won} of {some} such runs {did} and {rest} of {others} others"
+            noun = "task" if self.evidence is None else self.evidence.noun
+            within = f"within {counted(tasks, noun)}{of_kind} with such runs and others, "
+            within *= not of_kind or noun == "task"  # the words name the kind
+            told = f"{within}{won} of {some} such runs {did} and {rest} of {others} others"
             return f"{self.words}{said}: {told}{chance}{beside}"
         return (
-            f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces and "
+            f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces{of_kind} and "
             f"{self.succeeded} of {self.of_succeeded} {good} ones{chance}{then}{beside}"
         )
 
@@ -176,7 +179,8 @@ def left_untold(causes: tuple[LeadingCause, ...], acting: list[str], told_above:
       told_above: one of them that is told elsewhere.
     """
     told = [one.words for one in causes]
-    left = [printable(name, NAME) for name in acting if name != told_above and without_agent(name) not in told
+    left = [printable(name, NAME) for name in acting if name != told_above
+            and not any(words.endswith(without_agent(name).removeprefix("runs")) for words in told)
             and not any(words.endswith(instead_of(name)) for words in told)]  # fmt: skip
     why = "a cause above, or how long traces are, may be why"
     return [f"More failed traces lack {' and '.join(left)}, too, as is told below: {why}."] if left else []

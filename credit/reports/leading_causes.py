@@ -12,6 +12,7 @@ import numpy as np
 from credit.reports.acting_instead import ALMOST, acting_instead
 from credit.reports.cause_candidates import Candidate, candidates, of_models, of_teams
 from credit.reports.cause_evidence import cause_evidence
+from credit.reports.cause_kind import of_one_kind, where_usual
 from credit.reports.cause_tests import CauseTest, more_failed, tested, told_by_others
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds
 from credit.reports.endings import lasts, of_sides
@@ -23,7 +24,7 @@ from credit.reports.leading_cause import NAME, LeadingCause, OneSide
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.model_failures import model_failures, within_systems
 from credit.reports.shown_example import example_kinds, shown_example
-from credit.reports.task_kinds import only_kind
+from credit.reports.task_kinds import every_kind, only_kind
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.triage import EXCERPT, serious_events
 from graphs.errors import expect
@@ -107,6 +108,9 @@ def leading_causes(
     if kinds is None:
         every = [one._replace(tells=one.tells & ~judged.succeeded) for one in every]
     found = [_counted(traces, one, judged if one.test is None else wide, judged.rows) for one in every]
+    if kinds is not None and kinds.single is not None:
+        found = [of._replace(value=where_usual(kinds, of.value)) if of.one.of_agent and not of.one.quotes else of
+                 for of in found]  # fmt: skip
     values, trace = [one.value for one in found], np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     tests = [CauseTest()] * len(found) if kinds is None else tested(kinds, values, every)
     of_tasks, decided = None, tests
@@ -114,11 +118,17 @@ def leading_causes(
         of_tasks = compared_kinds(traces, wide, between=True)
         decided = tested(of_tasks, values, every)
         tests = [test.or_across(wider, "systems and models") for test, wider in zip(tests, decided, strict=True)]
-    if kinds is not None and judged.sided and kinds.within:
+    if kinds is not None and judged.sided and kinds.within and kinds.single is None:
         beside = tested(kinds._replace(relative=True), values, every)
         of_both = [one.or_across(other, "sides") for one, other in zip(decided, beside, strict=True)]
         tests = [other if other.across and not test.sure else test for test, other in zip(tests, of_both, strict=True)]
     by = [of_tasks or kinds if test.across else kinds for test in tests]
+    of_kind = [of_one_kind(kinds, value) if kinds is not None and kinds.single is not None and test.sure else -1
+               for value, test in zip(values, tests, strict=True)]  # fmt: skip
+    for i, kind in enumerate(of_kind):
+        if kind >= 0 and kinds is not None:
+            values[i] = np.where(kinds.task == kind, values[i], math.nan)
+            found[i] = found[i]._replace(value=values[i])
     if kinds is not None and kinds.within:
         joined, told_so = acting_instead(of_tasks or kinds, every, values, tests, trace)
         found = [of._replace(one=joined.get(i, of.one)) for i, of in enumerate(found)]
@@ -149,14 +159,24 @@ def leading_causes(
 
     def told(i: int, row: int, text: str) -> LeadingCause:
         one, having, lasting, value, has, of = found[i]
-        its, varied, where = by[i], None, one.tells
+        its, varied, where, words = by[i], None, one.tells, one.words
+        if of_kind[i] >= 0:
+            where = where & (every_kind(traces)[1] == of_kind[i])
+            has, of = _of_kinds(having & where, judged), _of_kinds(where, judged)
+            having, lasting = having & where, lasting & where
         if its is not None and its.within and one.of_team and tests[i].sure:  # it is right in other tasks
+            its = its if its.single is None else its._replace(unit=its.task)  # a kind is counted whole
             varied = its.counts(value)
             where = np.isin(np.arange(len(where)), its.rows[its.of_traces(value, varied.varied)])
             has, of = _of_kinds(having & where, judged), _of_kinds(where, judged)
             having, lasting = having & where, lasting & where
+        named_kind = only_kind(traces, its.rows[its.of_traces(value, varied.varied)]) if its and varied else ""
+        if of_kind[i] >= 0:
+            named_kind = every_kind(traces)[0][of_kind[i]]
+        if its is not None and its.single is not None and varied and named_kind:
+            words = f"runs of kind {printable(named_kind, NAME)}{words.removeprefix('runs')}"
         return LeadingCause(
-            words=one.words,
+            words=words,
             agent=one.agent,
             tool=one.tool,
             trace=traces.traces["trace"][int(trace[row])].as_py(),
@@ -183,7 +203,7 @@ def leading_causes(
             evidence=evidence[named.index(i)],
             of_team=one.of_team,
             where_varied=varied.where_varied() if varied else None,
-            of_kind=only_kind(traces, its.rows[its.of_traces(value, varied.varied)]) if its and varied else "",
+            of_kind=named_kind,
             sides=one.sides,
             one_side=alone[i],
             late=late[i],

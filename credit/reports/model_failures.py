@@ -172,7 +172,7 @@ def model_failures(traces: Traces, judged: JudgedTraces, of_model: str = "") -> 
     if not judged.both:
         return ModelFailures()
     compared = compared_kinds(traces, judged, between=True)
-    within, task = compared.within, task_ids(traces)[judged.rows]
+    within, task = compared.within and compared.single is None, task_ids(traces)[judged.rows]
     apart = judged.unit is not None and bool(compared.unit.max() > judged.stratum.max())
     failed, asked = compared.failed, compared.told
     if judged.of_task and apart:  # a worse half of each group says nothing of the groups

@@ -137,7 +137,9 @@ class OutcomeDifferences:
       cut: the least outcome of a trace that succeeded; NaN where all outcomes are equal, and with `of_task`.
       median: of more than two different outcomes, of which `cut` is the first from there on, or the next above it where
         it is the least. NaN where a person says what a success is, and where two outcomes leave no choice.
-      within: whether traces of one task are compared. Otherwise tasks are, each with the mean of its traces.
+      within: whether traces of one task, or kind of task, are compared. Otherwise tasks are, each with the mean of its
+        traces.
+      noun: which of these, as of `ComparedKinds`; `tasks` counts them.
       tasks: that are compared: those with both kinds, or those with one kind only.
       of_task: as of `JudgedTraces`.
       apart: whether only traces of one group are compared, and groups are finer than tasks: those of one model and
@@ -206,6 +208,7 @@ class OutcomeDifferences:
     left: tuple[tuple[str, tuple[int, int]], ...] = ()
     example: tuple[str, str] = ("", "")
     swap: tuple[str, str, str] = ("", "", "")
+    noun: str = "task"
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -329,8 +332,8 @@ class OutcomeDifferences:
         if self.within and not self._crossed:
             bad, good = self.kinds
             pairs = f"{counted(self.pairs, 'pair')} of a {bad} and a {good} trace"
-            kinds = f"Compared within {counted(self.tasks, 'task')} with both, {pairs}"
-            alike = ", only with traces of the same model and system" if self.apart else ""
+            kinds = f"Compared within {counted(self.tasks, self.noun)} with both, {pairs}"
+            alike = ", only with traces of the same model and system" if self.apart or self.noun != "task" else ""
             of_side = " and side" if alike else ", only with traces of the same side"
             beside = ", each relative to traces of its own model and system" if self.mixed else ""
             kinds += f"{alike}{of_side if self.sided else ''}{beside}."
@@ -397,9 +400,9 @@ class OutcomeDifferences:
             said = f"{found} of {looked} that {verbs[0]} looked at {verbs[1]} beyond chance."
             said += " A difference need not be a cause."
         elif can_differ:
-            said = f"{none} beyond chance{within_both(0 if self.sided or not self.within else self.tasks)}."
+            said = f"{none} beyond chance{within_both(0 if self.sided or not self.within else self.tasks, self.noun)}."
         elif tested:
-            few = f"{counted(self.tasks, 'task')} {'is' if self.tasks == 1 else 'are'} too few"
+            few = f"{counted(self.tasks, self.noun)} {'is' if self.tasks == 1 else 'are'} too few"
             said = f"{few} to tell {counted(len(tested), 'number')} apart from chance."
         elif any(math.isfinite(row.least) for row in self.rows):
             said = f"{none} in enough traces for a test."
@@ -423,10 +426,11 @@ class OutcomeDifferences:
     def terms(self) -> list[tuple[str, str]]:
         """The terms of a table of the rows."""
         bad, _ = self.kinds
-        few = f"{LEAST_TASKS} tasks differ{'' if self.within else f', or {LEAST_OF_BOTH} are there'}"
+        few = f"fewer than {LEAST_TASKS} tasks differ{'' if self.within else f', or {LEAST_OF_BOTH} are there'}"
+        few = f"{few}, or all alike" if self.noun == "task" else f"none within a {self.noun}"
         return [
             (f"{bad} has more: ", f"{bad} has more: in this part of the pairs, ties half; 50 % is no difference"),
-            ("–", f"–: fewer than {few}, or all alike"),
+            ("–", f"–: {few}"),
             starred(f"the {counted(self.looked_at(), 'number')} looked at"),
         ]
 
@@ -459,7 +463,7 @@ class OutcomeDifferences:
             shown.append(f"with {printable(name, 60)} {good} of {every}, without it {rest} of {others}")
             one, other, tasks = self.agents_within.get(name, (0.0, 0.0, 0))
             apart.append((one - other) * (good * others - rest * every) > 0)
-            within = f"{percent(one)} against {percent(other)} within {counted(tasks, 'task')} {both}, beyond chance"
+            within = f"{percent(one)} against {percent(other)} within {counted(tasks, self.noun)} {both}, beyond chance"
             undecided = "undecided" * (not tasks and f"{WITH} {name}" not in sure)
             beside = [*filter(None, [within * bool(tasks), undecided])]
             if name in self.agents_alike:
@@ -478,7 +482,7 @@ class OutcomeDifferences:
         """By how much more often traces with an agent succeed."""
         *ends, tasks = self.agents_alike[name]
         points, low, high = (f"{100 * end:+z.0f}".replace("+0", "0") for end in ends)
-        both = f"{undecided} within {counted(tasks, 'task')} with both{' on one side' * self.sided}".strip()
+        both = f"{undecided} within {counted(tasks, self.noun)} with both{' on one side' * self.sided}".strip()
         return f"{points} percentage points, {low} to {high}, {both}"
 
     def costly_agents(self) -> dict[str, str]:
@@ -651,7 +655,8 @@ def outcome_differences(
     if apart and of_task:
         lower, both = below_their_own(known, judged.stratum)
         of_any = compared._replace(failed=lower, told=both)
-    parts, parts_within, alike = _by_agent(traces, scored[told], ~failed[told], judged.stratum[told], calls)
+    stratum = judged.stratum if compared.single is None else unit
+    parts, parts_within, alike = _by_agent(traces, scored[told], ~failed[told], stratum[told], task[told], calls)
     paid_in, paid = _paid(traces, prices) if parts else ("", {})
     example, every_id = ("", ""), traces.traces["trace"].to_pylist()
     clear = sorted((row for row in rows if row.worth_telling), key=lambda row: row.what not in FIRST)
@@ -681,7 +686,7 @@ def outcome_differences(
         without=traces.sizes.traces - len(scored),
         pairs=compared.pairs()[0] if within else 0, wider=of_any.pairs(judged.stratum) if apart else (0, 0),
         failing="" if of_task else judged.failing, words=words, between=tuple(between.values()), left=tuple(left),
-        example=example, swap=swap,
+        example=example, swap=swap, noun=compared.noun,
     )  # fmt: skip
 
 
@@ -709,7 +714,7 @@ def _mostly(
 
 
 def _by_agent(
-    traces: Traces, scored: np.ndarray, good: np.ndarray, stratum: np.ndarray, calls: ToolCalls
+    traces: Traces, scored: np.ndarray, good: np.ndarray, stratum: np.ndarray, task: np.ndarray, calls: ToolCalls
 ) -> tuple[
     tuple[tuple[str, int, int, int, int], ...],
     dict[str, tuple[float, float, int]],
@@ -721,7 +726,7 @@ def _by_agent(
     (every, won), (others, rest) = ((part.sum(axis=1), (part & good).sum(axis=1)) for part in (having, lost))
     apart = np.abs(won * others - rest * every) / np.maximum(every * others, 1)
     shown = [i for i in np.argsort(-apart, kind="stable").tolist() if every[i] and others[i]]
-    task, found = task_ids(traces)[scored], []
+    found = []
     for i in shown:
         rows = having[i] | lost[i]
         found.append(_within_tasks(having[i, rows], good[rows], stratum[rows], task[rows]))

@@ -12,7 +12,7 @@ from credit.reports.tasks import task_ids
 from graphs.text import percent, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["MOST_KINDS", "failed_by_kind", "only_kind", "task_kinds"]
+__all__ = ["MOST_KINDS", "every_kind", "failed_by_kind", "only_kind", "task_kinds"]
 
 MOST_KINDS = 8
 """Kinds that are shown, those of most tasks."""
@@ -20,6 +20,21 @@ OTHERS, SEVERAL = "other kinds", "several kinds"
 
 
 def task_kinds(traces: Traces) -> tuple[list[str], np.ndarray]:
+    """As `every_kind`, with kinds beyond `MOST_KINDS` as one.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q", "r"], trace=["a", "b"], reward=[1.0, 0.0])
+      >>> task_kinds(rows.traces)
+      ([], array([-1, -1]))
+    """
+    names, kind = every_kind(traces)
+    if len(names) > MOST_KINDS + 1:
+        names, kind = [*names[:MOST_KINDS], OTHERS], np.minimum(kind, MOST_KINDS)
+    return names, kind
+
+
+def every_kind(traces: Traces) -> tuple[list[str], np.ndarray]:
     """The kinds of tasks, those of most tasks first, and that of each trace, -1 for none: int [traces].
 
     A kind is one of a task: a trace without one has that of its task. Tasks of which traces state several are a kind of
@@ -28,7 +43,7 @@ def task_kinds(traces: Traces) -> tuple[list[str], np.ndarray]:
     Examples:
       >>> import credit
       >>> _, _, rows = credit.from_columns(group=["q", "r"], trace=["a", "b"], reward=[1.0, 0.0])
-      >>> task_kinds(rows.traces)
+      >>> every_kind(rows.traces)
       ([], array([-1, -1]))
     """
     stated: dict[int, set[str]] = {}
@@ -41,9 +56,6 @@ def task_kinds(traces: Traces) -> tuple[list[str], np.ndarray]:
     if len(names) == 1 and len(of_task) == len(stated):
         names, of_task = [], {}
     place = {kind: i for i, kind in enumerate(names)}
-    if len(names) > MOST_KINDS + 1:
-        place = {kind: min(i, MOST_KINDS) for kind, i in place.items()}
-        names = [*names[:MOST_KINDS], OTHERS]
     return names, np.array([place.get(of_task.get(task, ""), -1) for task in tasks], int)
 
 

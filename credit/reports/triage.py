@@ -28,7 +28,7 @@ from credit.reports.trace_list import actions_with_tokens, counted_tokens, has_s
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import expect
 from graphs.structure.host_ids import distinct
-from graphs.text import amount, at_least, printable
+from graphs.text import amount, at_least, plural, printable
 from graphs.traces.batch import Traces
 
 __all__ = ["TOKENS", "Suspect", "ToolUse", "Triage", "Workload", "serious_events", "triage"]
@@ -193,7 +193,8 @@ class Triage:
     seconds of work are of; "" without one. `failed` and `succeeded` count traces, which are
     called as `kinds`; None where these are not of both. `sure`: behind so many events none is of a cause that is surely
     more common in failed ones. `unsure`: none of any is, nor is another cause known. `tasks`: in how many they are
-    compared within, 0 between tasks. `sides` are how many traces each side has; empty without sides.
+    compared within, 0 between tasks. `noun`: as of `ComparedKinds`. `sides` are how many traces each side
+    has; empty without sides.
     """
 
     agents: tuple[Workload, ...]
@@ -209,6 +210,7 @@ class Triage:
     sure: int = 0
     unsure: bool = False
     tasks: int = 0
+    noun: str = "task"
     sides: tuple[int, ...] = ()
     loops: int = 0
 
@@ -229,7 +231,7 @@ class Triage:
 
     def _none(self) -> str:
         """What none is, behind `no`: what is beyond chance between tasks may not be so within those compared."""
-        where = within_both(self.tasks)
+        where = within_both(self.tasks, self.noun)
         return f"error, loop or end is more common in {self.kinds[0]} traces than chance allows{where}"
 
     def commonness(self) -> str:
@@ -239,10 +241,10 @@ class Triage:
         if self.failed is None:
             return "The more serious causes come first, however many traces have them"
         none = [not (one.failed or one.succeeded) for one in self.suspects]
-        (bad, good), where = self.kinds, " within tasks" if self.tasks else ""
+        (bad, good), where = self.kinds, f" within {plural(self.noun)}" if self.tasks else ""
         behind = f"; behind the first {self.sure}" if self.sure > 1 else "; behind the first" if self.sure else ":"
         chance = f"{behind} no {self._none()}"
-        team = "; of who takes part, in tasks with such runs and others"
+        team = f"; of who takes part, in {plural(self.noun)} with such runs and others"
         return (
             f"{bad}, {good}: part of the {self.failed} {bad} and {self.succeeded} {good} traces with the same cause"
             f"{team * any(one.of_failed is not None for one in self.suspects)}"
@@ -335,6 +337,7 @@ def triage(
         sure=sure,
         unsure=judged.both and not (sure or leading or quiet.endswith(TOKENS)),
         tasks=len(np.unique(compared.task[compared.kept])) if judged.both and compared.within else 0,
+        noun=compared.noun,
         sides=of_sides(np.arange(traces.sizes.traces), side),
         loops=len(calls.loops),
     )

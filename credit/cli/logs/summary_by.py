@@ -25,7 +25,7 @@ from credit.cli.shared.commands import Command, sides_option, success_option, ta
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_sides, reads_logs
 from credit.reports.triage_legend import TRIAGE
-from graphs.text import amount, apart, at_least, counted, cut_id, decimals, percent, printable
+from graphs.text import amount, apart, at_least, counted, cut_id, decimals, percent, plural, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -309,7 +309,7 @@ def _print_differences(console: Console, found: OutcomeDifferences, example: lis
         console.print(words(line), soft_wrap=True)
     rows = [row for row, _ in found.folded()]
     shown = [row for i, row in enumerate(rows) if row.stands_out or i < MOST]
-    tasks = "#tasks that differ" if found.within else "#tasks"
+    tasks = f"#{plural(found.noun)} that differ" if found.within else "#tasks"
     table = plain_table("mean per trace", f"#{bad}", f"#{good}", f"#{bad} has more", tasks, "95 % interval", "")
     for row in shown:
         nothing = 0.5 if row.stands_out else math.nan

@@ -205,7 +205,7 @@
         ],
       } })) : null;
     const columns = [["mean per trace", (r) => r.what], [bad, (r) => means(r)[0], "n"], [good, (r) => means(r)[1], "n"],
-      [`${bad} has more`, (r) => shares(r)[0], "n"], [differences.within ? "tasks that differ" : "tasks", (r) => number(r.tasks), "n"], ["95 % interval", range, "n"]];
+      [`${bad} has more`, (r) => shares(r)[0], "n"], [differences.within ? `${differences.noun.replace(/^\w+/, "$&s")} that differ` : "tasks", (r) => number(r.tasks), "n"], ["95 % interval", range, "n"]];
     section("differences", `${Bad} against ${good}`,
       ...unsaid(differences.comparison).map((line) => make("p", {}, prose(line))),
       picture?.box,
