@@ -40,7 +40,7 @@ from graphs.text import WITHOUT_ROW, counted, excerpt, near_names, printable
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.part import Heading, Part
-from graphs.traces.record import UNSETTLED, WORDED, TraceRecord
+from graphs.traces.record import BY_PEOPLE, UNSETTLED, WORDED, TraceRecord
 
 __all__ = ["REFUSED_ROW", "Join"]
 
@@ -351,7 +351,7 @@ class Join:
             trace.sole = None
         elif name in self.rewards:
             trace.rewards[self.channel] = self.rewards[name]
-            of_log = WORDED.format(self.channel, "")
+            of_log = WORDED.format(self.channel, ""), BY_PEOPLE.format(self.channel)
             trace.metrics = {key: one for key, one in trace.metrics.items() if not key.startswith(of_log)}
             if name in self.words:
                 trace.metrics[WORDED.format(self.channel, self.words[name])] = 1.0
