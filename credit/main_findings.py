@@ -159,7 +159,8 @@ def _look_first(
     text = worst.text.split(" ← ")[0]
     said = f"{printable(worst.agent, AGENT)}, {worst.why}{f' ({begin_of(text, TEXT)})' if text else ''}."
     if worst.traces > 1:
-        kinds = zip(triaged.kinds, (worst.failed, worst.succeeded), (triaged.failed, triaged.succeeded), strict=True)
+        of = (worst.of_failed or triaged.failed, worst.of_succeeded or triaged.succeeded)
+        kinds = zip(triaged.kinds, (worst.failed, worst.succeeded), of, strict=True)
         parts = " and ".join(f"{some} of {of} {kind}" for kind, some, of in kinds)
         said += f" It happened in {worst.traces} traces{f': {parts} ones' if worst.failed or worst.succeeded else ''}."
     said += _by_side(worst.of_sides, triaged, compared)

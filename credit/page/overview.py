@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from credit.doctor.idle_agents import idle_loss
+from credit.doctor.idle_agents import idle_losses
 from credit.doctor.verdict_errors import verdict_errors
 from credit.ledger.entry_rows import ENTRIES
 from credit.ledger.receipts.receipt import LEGEND
@@ -104,7 +104,9 @@ def overview(findings: Findings) -> dict[str, Any]:
     calls = ToolCalls(traces)
     side = None if findings.sides is None else findings.sides.side
     by_side = () if findings.sides is None else (findings.sides.side, findings.sides.heads)
-    differing = outcome_differences(traces, success_at=findings.success_at, calls=calls, side=side)
+    differing = outcome_differences(
+        traces, success_at=findings.success_at, calls=calls, side=side, prices=findings.prices
+    )
     asked: dict[str, Any] = {"success_at": findings.success_at, "calls": calls, "texts": findings.texts, "side": side}
     causes = leading_causes(traces, **asked)
     found = triage(traces, **asked, leading=causes)
@@ -174,7 +176,8 @@ def overview(findings: Findings) -> dict[str, Any]:
         traces, differing=differing, of_kinds=of_kinds,
         causes=causes, triaged=found, verdicts=verdicts, compared=compared,
         ranked=ranked_by_side(traces, findings.success_at, findings.sides),
-        lost=[*(result["questions"][name] for name in ("failed", "again")), idle_loss(traces, findings.prices)],
+        lost=[*(result["questions"][name] for name in ("failed", "again")),
+              *idle_losses(traces, differing, findings.prices)],
     )]  # fmt: skip
     if ledger is not None:
         summary = ledger_summary(traces, ledger, claims)

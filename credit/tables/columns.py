@@ -132,9 +132,8 @@ def from_columns(
 
     Warns:
       UserWarning: single precision, in which methods compute, changes differences of returns of a group by over 1 %; or
-        rows stand twice, by numbers or sampled tokens that hardly come twice, or end the batch as copies, where columns
-        tell rows of one agent of a trace apart: else a second call of a trace looks the same, as in plain GRPO without
-        turns; or `event_reward` is the outcome again; or a row stands behind a later turn, or rows are scattered whose
+        rows stand twice, by numbers or sampled tokens that hardly come twice, in whole traces or groups, or as the end
+        of the batch, as of `RowAdvantages`: one second call of a trace looks the same; or `event_reward` is the outcome again; or a row stands behind a later turn, or rows are scattered whose
         turns are no numbers; or a row has a null `event_reward`; or no trace has an outcome; or ids differ only in
         case, blanks, hyphens or Unicode's form.
 
@@ -162,8 +161,8 @@ def from_columns(
     graph, outcome, rows = result
     places = None if order is None else rounds_of_places(order, rows.names.rows)[rows.event]
     copied = copied_rows(rows, beside=None if places is None else {"order": places})
-    if copied.twice:
-        warnings.warn(f"the batch has {copied.twice}: leave them out", stacklevel=3)
+    if copies := copied.twice or copied.untold:
+        warnings.warn(f"the batch has {copies}: leave them out", stacklevel=3)
     if copied.filling:
         warnings.warn(f"{copied.filling} leave them out", stacklevel=3)
     if words := order_of_turns(rows, turn, stated=order is not None)[1]:

@@ -109,7 +109,7 @@ def summary(
     """
     import numpy as np
 
-    from credit.doctor.idle_agents import idle_loss
+    from credit.doctor.idle_agents import idle_losses
     from credit.doctor.verdict_errors import verdict_errors
     from credit.main_findings import MORE_ON_SYSTEMS, main_findings
     from credit.methods.absent_outcomes import channels_instead
@@ -142,7 +142,7 @@ def summary(
     shown: list[Unit] = []
     paid, calls = np.zeros(traces.sizes.traces, bool), ToolCalls(traces)
     causes = leading_causes(traces, success_at=success_at, calls=calls, side=side)
-    differences = outcome_differences(traces, success_at=success_at, calls=calls, side=side)
+    differences = outcome_differences(traces, success_at=success_at, calls=calls, side=side, prices=prices)
     if has_outcomes(traces):
         from credit.method_summary import credit_hints, empty_notes, reason_counts
         from credit.reports.corpus import divided_tasks
@@ -186,7 +186,7 @@ def summary(
     findings = main_findings(
         traces, differing=differences, of_kinds=of_kinds, causes=causes, triaged=result, verdicts=verdicts,
         ranked=ranked, lost=[failed.told() if failed else "", repeats.in_short() if repeats else "",
-              idle_loss(traces, prices)], compared=compared,
+              *idle_losses(traces, differences, prices)], compared=compared,
     )  # fmt: skip
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
@@ -414,8 +414,9 @@ def _print_suspects(
 
 def _common(suspect: Suspect, counts: tuple[int | None, int | None]) -> list[str]:
     """In how many traces something of the same cause is, and in what part of failed and succeeded ones."""
-    of_kinds = zip((suspect.failed, suspect.succeeded), counts, strict=True)
-    parts = [percent(some / all_) for some, all_ in of_kinds if some is not None and all_]
+    some, of = (suspect.failed, suspect.succeeded), (suspect.of_failed, suspect.of_succeeded)
+    of_kinds = zip(some, (counts if None in of else of), strict=True)
+    parts = [percent(its / all_) for its, all_ in of_kinds if its is not None and all_]
     return [str(suspect.traces), *(parts if suspect.failed or suspect.succeeded else ["–"] * len(parts))]
 
 

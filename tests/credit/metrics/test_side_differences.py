@@ -611,7 +611,7 @@ def test_every_cost_that_a_log_states_is_compared(tmp_path: Path) -> None:
         if row["metric"].startswith("costs.")
     )
     assert (row["metric"], row["ratio"]["value"], row["stands_out"]) == ("costs.usd", 2, True)
-    assert "\ncosts.usd: a cost that the log states of the trace\n" in run("metrics", log).stdout
+    assert "\ncosts.usd: a logged cost of the trace\n" in run("metrics", log).stdout
 
 
 def of_outcomes(first: str, second: str) -> tuple[SideComparison, SideDifference]:

@@ -156,7 +156,7 @@ def test_what_each_kind_costs_is_told_and_one_sum_of_money_is_enough() -> None:
     assert not next(row for row in found.rows if row.metric == "money").stands_out
     assert re.fullmatch(
         r"costs by kind of task: money of fraud [\d.]+ to [\d.]+ \(×3\.\d+\)\*, refund [\d.]+ to [\d.]+ \(×0\.\d+\)\*, "
-        r"tiny [\d.]+ to [\d.]+ \(×[\d.]+\); none beyond chance in tokens generated, seconds of wall clock; "
+        r"tiny [\d.]+ to [\d.]+ \(×[\d.]+\); none beyond chance in seconds of wall clock; "
         r"\* beyond chance",
         found.costs_by_kind(),
     )
@@ -165,10 +165,9 @@ def test_what_each_kind_costs_is_told_and_one_sum_of_money_is_enough() -> None:
     assert names[place + 1 : place + 4] == ["money of fraud", "money of refund", "money of tiny"]
     assert not {"tokens of fraud", "logged_money of fraud", "wall_clock of tiny"} & {*names}
     costs = [row for row in found.kinds if row.metric != "success"]
-    assert {row.rows for row in costs if row.p is not None} == {6}  # of one family; tokens are alike
-    assert {row.without for row in costs if row.metric == "tokens"} == {"no task differs"}
+    assert {row.rows for row in costs if row.p is not None} == {6}  # of one family
     assert with_costs_of({"fraud": 3.0, "refund": 0.4}, tasks=5).costs_by_kind() == (
-        "costs by kind of task: none beyond chance in money, tokens generated, seconds of wall clock"
+        "costs by kind of task: none beyond chance in money, seconds of wall clock"
     )
     assert compared(traces_of({"auto": [BETTER] * 10})).costs_by_kind() == ""
 
