@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from credit.metrics.event_costs import Prices
-from credit.metrics.part_costs import COST_WORDS, LEAST_PART, part_costs, unit_paid
 from credit.reports.beyond_chance import beyond_chance, starred
 from credit.reports.chosen_numbers import are_chosen
 from credit.reports.compared_kinds import compared_kinds, within_both
@@ -57,9 +55,6 @@ WITH = "traces with"
 
 FIRST = (*OWNED, EMPTY, CUT, BROKEN_OFF, LIMITED, ANSWER_CUT, UNENDED, FAILED)
 """Numbers that a headline names first."""
-
-MOST_GAIN = 0.2
-"""Part of traces that an agent may add to those that succeed where its cost may be lost."""
 
 MOSTLY = 0.8
 """Rank correlation within tasks from which a number says mostly what another does, as seconds what events do."""
@@ -164,7 +159,7 @@ class OutcomeDifferences:
         tasks with both of the parts that succeeded, with it and without, and how many tasks.
       agents_alike: of others, those of `LEAST_TASKS` tasks with both that differ: the mean difference of these parts,
         its 95 % interval over tasks, and how many tasks.
-      agents_paid: of each, its part of the cost `paid_in` (`unit_paid`).
+      paid_in, agents_paid: what costs are known in, in words, and the part of it that each agent took.
       by_model: how often traces failed by model and by system, whatever their sides; by system only without sides.
       unread, unscored: what `unread_outcomes` and `unscored_ends` say of traces with outcomes that are not among these,
         or with none; "" of none.
@@ -463,9 +458,9 @@ class OutcomeDifferences:
             undecided = "undecided" * (not tasks and f"{WITH} {name}" not in sure)
             beside = [*filter(None, [within * bool(tasks), undecided])]
             if name in self.agents_alike:
-                beside = [self._adds(name, undecided)]
+                beside = [self.adds(name, undecided)]
             part = self.agents_paid.get(name)
-            beside += [] if part is None else [f"{percent(part, 1)} of the {COST_WORDS[self.paid_in]}"]
+            beside += [] if part is None else [f"{percent(part, 1)} of the {self.paid_in}"]
             shown[-1] += f" ({'; '.join(beside)})" if beside else ""
         more = ["…"] * (len(self.agents) > most)
         mixes = (
@@ -474,23 +469,12 @@ class OutcomeDifferences:
         which = "did better" if self.of_task else "succeeded"
         return [f"Traces that {which}: {'; '.join(shown + more)}{mixes}."] if shown else []
 
-    def _adds(self, name: str, undecided: str = "") -> str:
-        """By how much more often traces with an agent succeed."""
+    def adds(self, name: str, undecided: str = "") -> str:
+        """By how much more often traces with an agent succeed, of `agents_alike`; `undecided` says so."""
         *ends, tasks = self.agents_alike[name]
         points, low, high = (f"{100 * end:+z.0f}".replace("+0", "0") for end in ends)
         both = f"{undecided} within {counted(tasks, 'task')} with both".strip()
         return f"{points} percentage points, {low} to {high}, {both}"
-
-    def costly_agents(self) -> dict[str, str]:
-        """What agents cost that may be of no use, in sentences, the costliest first: those of `LEAST_PART` of all of
-        which it is undecided whether they help, and not by more than `MOST_GAIN`."""
-        paid = sorted(self.agents_paid.items(), key=lambda one: -one[1])
-        return {
-            name: f"{percent(part)} of the {COST_WORDS[self.paid_in]} went into {printable(name, 60)}, and whether it "
-            f"helps is undecided ({self._adds(name)}; it may be called where runs go wrong)"
-            for name, part in paid
-            if part >= LEAST_PART and name in self.agents_alike and self.agents_alike[name][2] <= MOST_GAIN
-        }
 
     def of_units(self, by: str) -> str:
         """That taking part or acting of agents, or calls of tools, differs beyond chance; "" where none does."""
@@ -536,7 +520,7 @@ def outcome_differences(
     success_at: float | None = None,
     calls: ToolCalls | None = None,
     side: np.ndarray | None = None,
-    prices: Prices | None = None,
+    paid: tuple[str, dict[str, float]] = ("", {}),
 ) -> OutcomeDifferences:
     """Compare failed with succeeded traces in length, errors, also by agent, ends, loops, tokens, times, agents, tools.
 
@@ -555,7 +539,7 @@ def outcome_differences(
       success_at: the least outcome of a success, as of `judged_traces`.
       calls: its tool calls, where they are known already.
       side: of each trace, where only traces of one side are compared, as those of two versions: int [traces].
-      prices: of models and tools, for what agents cost.
+      paid: what costs are known in, in words, and the part of it that each agent took (`agents_paid`).
 
     Reference: Mann and Whitney 1947; van Elteren 1960; Brunner and Munzel 2000; Holm 1979; Tarone 1990.
 
@@ -650,7 +634,6 @@ def outcome_differences(
         lower, both = below_their_own(known, judged.stratum)
         of_any = compared._replace(failed=lower, told=both)
     parts, parts_within, alike = _by_agent(traces, scored[told], ~failed[told], calls)
-    paid_in, paid = _paid(traces, prices) if parts else ("", {})
     example, every_id = ("", ""), traces.traces["trace"].to_pylist()
     clear = sorted((row for row in rows if row.worth_telling), key=lambda row: row.what not in FIRST)
     for row in clear[:1]:
@@ -673,7 +656,7 @@ def outcome_differences(
     return OutcomeDifferences(
         *both_kinds, math.nan if of_task else cut, median, within, len(np.unique(task[kept])), tuple(rows),
         compared=compared_of, lacking=lacking_of, by_model=by_model, agents=parts,
-        agents_within=parts_within, agents_alike=alike, agents_paid=paid, paid_in=paid_in,
+        agents_within=parts_within, agents_alike=alike, paid_in=paid[0], agents_paid=paid[1],
         unread=unread, unscored=unscored, of_task=of_task, apart=apart,
         sided=judged.sided, mixed=compared.mixed,
         without=traces.sizes.traces - len(scored),
@@ -747,16 +730,6 @@ def _within_tasks(has: np.ndarray, good: np.ndarray, task: np.ndarray) -> tuple[
     kept = both[of]
     p, least = dealt((good * (size / many)[of])[kept], has[kept], of[kept])
     return one, other, p if least < LEVEL else math.nan
-
-
-def _paid(traces: Traces, prices: Prices | None) -> tuple[str, dict[str, float]]:
-    """`OutcomeDifferences.paid_in` and `agents_paid`."""
-    names, which = np.unique(np.array(traces.agents["name"].to_pylist(), object).astype(str), return_inverse=True)
-    agent = which[np.asarray(traces.graph.agent_ids)[: traces.sizes.events]]
-    parts = part_costs(traces, agent, len(names), prices)
-    unit = unit_paid(parts)
-    each = [costs[unit].total or 0.0 for costs, _ in parts] if unit else []
-    return unit, {name: of / sum(each) for name, of in zip(names.tolist(), each, strict=bool(unit))}
 
 
 def _mean(value: np.ndarray, unit: np.ndarray, task: np.ndarray) -> float:

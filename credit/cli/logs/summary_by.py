@@ -118,6 +118,7 @@ def summary(
     from credit.metrics.cost_summary import cost_rows, paid_for_success, stated_sums, total_costs
     from credit.metrics.event_costs import price_gaps
     from credit.metrics.failed_costs import failed_cost
+    from credit.metrics.part_costs import agents_paid
     from credit.metrics.repeated_costs import repeated_cost
     from credit.metrics.success_costs import success_line
     from credit.reports.judged_traces import judged_traces
@@ -142,7 +143,8 @@ def summary(
     shown: list[Unit] = []
     paid, calls = np.zeros(traces.sizes.traces, bool), ToolCalls(traces)
     causes = leading_causes(traces, success_at=success_at, calls=calls, side=side)
-    differences = outcome_differences(traces, success_at=success_at, calls=calls, side=side, prices=prices)
+    differences = outcome_differences(traces, success_at=success_at, calls=calls, side=side,
+                                      paid=agents_paid(traces, prices))  # fmt: skip
     if has_outcomes(traces):
         from credit.method_summary import credit_hints, empty_notes, reason_counts
         from credit.reports.corpus import divided_tasks
