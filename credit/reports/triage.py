@@ -698,9 +698,9 @@ def _suspects(
         more = {name: getattr(leading[k], name) for name in ("text", "traces", "failed", "succeeded", "of_sides")}
         suspects.insert(k, suspect(lead[k], lead[k], why=leading[k].words, **more))
     if number[1] and not (leading or certain):
-        what, of = number[0], float(outcome[traces.index(number[1])])
+        what, of_it = number[0], float(outcome[traces.index(number[1])])
         none = (0, 0) if apart else ()
-        suspects.insert(0, Suspect(number[1], "", "", "", None, f"{what[0].lower()}{what[1:]}", of, "", 1, *none))
+        suspects.insert(0, Suspect(number[1], "", "", "", None, f"{what[0].lower()}{what[1:]}", of_it, "", 1, *none))
         sure.insert(0, True)
     behind = max((place for place, one in enumerate(sure, 1) if one), default=0)
     return tuple(suspects), 0 if tokens is not None else len(found) - len(shown), behind
