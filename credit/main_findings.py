@@ -20,7 +20,7 @@ from credit.sides.side_comparison import SideComparison
 from graphs.text import begin_of, counted, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["MORE_ON_SYSTEMS", "MOST", "MainFinding", "main_findings"]
+__all__ = ["MORE_ON_SYSTEMS", "MOST", "MainFinding", "main_findings", "swap_unexplained"]
 
 MOST = 6
 """Lines."""
@@ -86,6 +86,9 @@ def main_findings(
         name = "What else went wrong" if place else "What went wrong most"
         gives_way = (2, 2, 4) if one.beyond_chance else (2, 5, 7)
         found.append((gives_way[min(place, 2)], MainFinding(name, told, one.trace, one.event)))
+    swap, _, run = swap_unexplained(differing, causes)
+    if swap:
+        found.append((2, MainFinding("What may have gone wrong", _sentence(swap), run)))
     poor = [one for one in verdicts if one.found]
     worth = [f"{one.told()}." for one in ranked if one.worth_telling][:1]
     if poor:
@@ -99,6 +102,16 @@ def main_findings(
         found.append((6, look))
     kept = sorted(sorted(range(len(found)), key=lambda i: found[i][0])[:MOST])
     return [found[i][1] for i in kept]
+
+
+def swap_unexplained(differing: OutcomeDifferences, causes: Sequence[LeadingCause]) -> tuple[str, str, str]:
+    """`OutcomeDifferences.swap`; empty where a cause is beyond chance, which may be why.
+
+    Args:
+      differing: `outcome_differences` of the traces.
+      causes: `leading_causes` of these.
+    """
+    return ("", "", "") if any(one.beyond_chance for one in causes) else differing.swap
 
 
 def _sentence(text: str) -> str:
@@ -155,7 +168,8 @@ def _look_first(causes: Sequence[LeadingCause], triaged: Triage, compared: SideC
     whose = f"First in the table below: {whose}" if whose and triaged.unsure else whose
     said = f"{whose}{worst.why if whose else _sentence(worst.why)[:-1]}{f' ({begin_of(text, TEXT)})' if text else ''}."
     if worst.traces > 1:
-        kinds = zip(triaged.kinds, (worst.failed, worst.succeeded), (triaged.failed, triaged.succeeded), strict=True)
+        of = (worst.of_failed or triaged.failed, worst.of_succeeded or triaged.succeeded)
+        kinds = zip(triaged.kinds, (worst.failed, worst.succeeded), of, strict=True)
         parts = " and ".join(f"{some} of {of} {kind}" for kind, some, of in kinds)
         said += f" It happened in {worst.traces} traces{f': {parts} ones' if worst.failed or worst.succeeded else ''}."
     said += _by_side(worst.of_sides, triaged, compared)

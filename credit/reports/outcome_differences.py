@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from credit.metrics.event_costs import Prices
+from credit.metrics.part_costs import COST_WORDS, LEAST_PART, part_costs, unit_paid
 from credit.reports.beyond_chance import beyond_chance, starred
 from credit.reports.chosen_numbers import are_chosen
 from credit.reports.compared_kinds import compared_kinds, within_both
@@ -17,9 +19,9 @@ from credit.reports.endings import ANSWER_CUT, BROKEN_OFF, CUT, FAILED, LIMITED,
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import below_their_own, judged_traces, said_of
 from credit.reports.last_acts import LastActs
+from credit.reports.longer_swaps import longer_swap
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.model_failures import ModelFailures, model_failures
-from credit.reports.outside_team import outside_team
 from credit.reports.owners import Owners, owned_events, owners
 from credit.reports.ranks import correlation, mean_ranks
 from credit.reports.taking_part import taking_part
@@ -49,11 +51,16 @@ OWNED = ("errors", UNMENDED, "retries", "loops")
 EMPTY = "empty results"
 """Of tools, as of a search that finds nothing."""
 
+LENGTH = "events"
+
 WITH = "traces with"
 """Begins the names of numbers that say whether an agent acted, or erred."""
 
 FIRST = (*OWNED, EMPTY, CUT, BROKEN_OFF, LIMITED, ANSWER_CUT, UNENDED, FAILED)
 """Numbers that a headline names first."""
+
+MOST_GAIN = 0.2
+"""Part of traces that an agent may add to those that succeed where its cost may be lost."""
 
 MOSTLY = 0.8
 """Rank correlation within tasks from which a number says mostly what another does, as seconds what events do."""
@@ -161,10 +168,11 @@ class OutcomeDifferences:
         tasks with both of the parts that succeeded, with it and without, and how many tasks.
       agents_alike: of others, those of `LEAST_TASKS` tasks with both that differ: the mean difference of these parts,
         its 95 % interval over tasks, and how many tasks.
-      agents_paid: of each, its part of `paid_in`: of "money" as logged, or else of "tokens" read and generated.
+      agents_paid: of each, its part of the cost `paid_in` (`unit_paid`).
       by_model: how often traces failed by model and by system, whatever their sides; by system only without sides.
       unread, unscored: what `unread_outcomes` and `unscored_ends` say of traces with outcomes that are not among these,
         or with none; "" of none.
+      swap: of `longer_swap`, where failed traces have more events beyond chance; and the trace to look at.
       failing: which outcomes are failures (`JudgedTraces`).
       words: how many of the failed traces have which word of an outcome (`said_of`).
       without: how many traces have no outcome.
@@ -201,6 +209,7 @@ class OutcomeDifferences:
     between: tuple[tuple[str, float, float], ...] = ()
     left: tuple[tuple[str, tuple[int, int]], ...] = ()
     example: tuple[str, str] = ("", "")
+    swap: tuple[str, str, str] = ("", "", "")
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -460,12 +469,9 @@ class OutcomeDifferences:
             undecided = "undecided" * (not tasks and f"{WITH} {name}" not in sure)
             beside = [*filter(None, [within * bool(tasks), undecided])]
             if name in self.agents_alike:
-                *ends, tasks = self.agents_alike[name]
-                points, low, high = (f"{100 * end:+z.0f}".replace("+0", "0") for end in ends)
-                both = f"{undecided} within {counted(tasks, 'task')} with both".strip()
-                beside = [f"{points} percentage points, {low} to {high}, {both}"]
+                beside = [self._adds(name, undecided)]
             part = self.agents_paid.get(name)
-            beside += [] if part is None else [f"{percent(part, 1)} of the {self.paid_in}"]
+            beside += [] if part is None else [f"{percent(part, 1)} of the {COST_WORDS[self.paid_in]}"]
             shown[-1] += f" ({'; '.join(beside)})" if beside else ""
         more = ["…"] * (len(self.agents) > most)
         mixes = (
@@ -473,6 +479,24 @@ class OutcomeDifferences:
         )
         which = "did better" if self.of_task else "succeeded"
         return [f"Traces that {which}: {'; '.join(shown + more)}{mixes}."] if shown else []
+
+    def _adds(self, name: str, undecided: str = "") -> str:
+        """By how much more often traces with an agent succeed."""
+        *ends, tasks = self.agents_alike[name]
+        points, low, high = (f"{100 * end:+z.0f}".replace("+0", "0") for end in ends)
+        both = f"{undecided} within {counted(tasks, 'task')} with both".strip()
+        return f"{points} percentage points, {low} to {high}, {both}"
+
+    def costly_agents(self) -> dict[str, str]:
+        """What agents cost that may be of no use, in sentences, the costliest first: those of `LEAST_PART` of all of
+        which it is undecided whether they help, and not by more than `MOST_GAIN`."""
+        paid = sorted(self.agents_paid.items(), key=lambda one: -one[1])
+        return {
+            name: f"{percent(part)} of the {COST_WORDS[self.paid_in]} went into {printable(name, 60)}, and whether it "
+            f"helps is undecided ({self._adds(name)}; it may be called where runs go wrong)"
+            for name, part in paid
+            if part >= LEAST_PART and name in self.agents_alike and self.agents_alike[name][2] <= MOST_GAIN
+        }
 
     def of_units(self, by: str) -> str:
         """That taking part or acting of agents, or calls of tools, differs beyond chance; "" where none does."""
@@ -518,6 +542,7 @@ def outcome_differences(
     success_at: float | None = None,
     calls: ToolCalls | None = None,
     side: np.ndarray | None = None,
+    prices: Prices | None = None,
 ) -> OutcomeDifferences:
     """Compare failed with succeeded traces in length, errors, also by agent, ends, loops, tokens, times, agents, tools.
 
@@ -536,6 +561,7 @@ def outcome_differences(
       success_at: the least outcome of a success, as of `judged_traces`.
       calls: its tool calls, where they are known already.
       side: of each trace, where only traces of one side are compared, as those of two versions: int [traces].
+      prices: of models and tools, for what agents cost.
 
     Reference: Mann and Whitney 1947; van Elteren 1960; Brunner and Munzel 2000; Holm 1979; Tarone 1990.
 
@@ -651,7 +677,7 @@ def outcome_differences(
         lower, both = below_their_own(known, judged.stratum)
         of_any = compared._replace(failed=lower, told=both)
     parts, parts_within, alike = _by_agent(traces, scored[told], ~failed[told], calls)
-    paid_in, paid = _paid(traces)
+    paid_in, paid = _paid(traces, prices) if parts else ("", {})
     example, every_id = ("", ""), traces.traces["trace"].to_pylist()
     at_end = {row.what for row in rows if row.late}
     clear = [row for row in rows if row.worth_telling and at_end.isdisjoint((row.what, row.same_as, row.mostly))]
@@ -660,6 +686,15 @@ def outcome_differences(
         value = np.where(kept & failed, values[row.what] * (1 if row.chance > 0.5 else -1), np.nan)
         at = int(np.nanargmax(value))
         example = row.example(float(values[row.what][at]), judged.kinds), every_id[int(scored[at])]
+    swap = ("", "", "")
+    if within and any(row.what == LENGTH and row.stands_out and row.chance > 0.5 for row in rows):
+        acting = {
+            row.what.removeprefix(f"{WITH} "): (row.chance > 0.5, values[row.what])
+            for row in rows
+            if row.stands_out and row.what.startswith(WITH) and not row.what.startswith(f"{WITH} an error of ")
+        }
+        told_swap, lacks, at = longer_swap(compared, acting, values[LENGTH], "did better" if of_task else "succeeded")
+        swap = told_swap, lacks, every_id[int(scored[at])] if told_swap else ""
     median = float(np.median(known)) if judged.graded and not of_task else math.nan
     by_model = model_failures(traces, judged if side is None else judged_traces(traces, success_at))
     if side is not None:  # what differs between the sides stands with them
@@ -673,7 +708,7 @@ def outcome_differences(
         without=traces.sizes.traces - len(scored),
         pairs=compared.pairs()[0] if within else 0, wider=of_any.pairs(judged.stratum) if apart else (0, 0),
         failing="" if of_task else judged.failing, words=words, between=tuple(between.values()), left=tuple(left),
-        example=example,
+        example=example, swap=swap,
     )  # fmt: skip
 
 
@@ -743,22 +778,14 @@ def _within_tasks(has: np.ndarray, good: np.ndarray, task: np.ndarray) -> tuple[
     return one, other, p if least < LEVEL else math.nan
 
 
-def _paid(traces: Traces) -> tuple[str, dict[str, float]]:
+def _paid(traces: Traces, prices: Prices | None) -> tuple[str, dict[str, float]]:
     """`OutcomeDifferences.paid_in` and `agents_paid`."""
-    n, team = traces.sizes.events, ~outside_team(traces)
-    known = {name: np.where(of.mask[:n] & team, of.array[:n], np.nan) for name in ("money", "tokens", "input_tokens")
-             if (of := traces.evidence.get(name)) is not None}  # fmt: skip
     names, which = np.unique(np.array(traces.agents["name"].to_pylist(), object).astype(str), return_inverse=True)
-    agent = which[np.asarray(traces.graph.agent_ids)[:n]]
-    tokens = [of for name, of in known.items() if name != "money"]
-    counted_in = np.any([np.isfinite(of) for of in tokens], axis=0) if tokens else np.zeros(n, bool)
-    money = known.get("money", np.full(n, np.nan))
-    unpaid = (counted_in & np.isnan(money)).any()
-    amounts = np.sum([np.nan_to_num(of) for of in tokens], axis=0) if unpaid and tokens else np.nan_to_num(money)
-    each = np.bincount(agent, amounts, len(names))
-    if not each.sum() > 0:
-        return "", {}
-    return "tokens" if unpaid else "money", dict(zip(names.tolist(), (each / each.sum()).tolist(), strict=True))
+    agent = which[np.asarray(traces.graph.agent_ids)[: traces.sizes.events]]
+    parts = part_costs(traces, agent, len(names), prices)
+    unit = unit_paid(parts)
+    each = [costs[unit].total or 0.0 for costs, _ in parts] if unit else []
+    return unit, {name: of / sum(each) for name, of in zip(names.tolist(), each, strict=bool(unit))}
 
 
 def _mean(value: np.ndarray, unit: np.ndarray, task: np.ndarray) -> float:
@@ -789,7 +816,7 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
         return np.bincount(trace[rows], minlength=n.traces).astype(np.float64)
 
     none = np.zeros(0, np.int64)
-    yield "events", count(np.arange(n.events)), np.arange(n.events)
+    yield LENGTH, count(np.arange(n.events)), np.arange(n.events)
     yield "agents", TeamFacts(traces).counts.members.astype(np.float64), none
     states, owned = has_statuses(traces), dict(zip(OWNED, owned_events(calls).values(), strict=True))
     wrong = owned["errors"]

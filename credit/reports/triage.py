@@ -113,6 +113,8 @@ class Suspect:
       failed, succeeded: how many failed, and succeeded, traces have one of the same cause; None where those of `Triage`
         are, and of actions of most tokens.
       of_sides: how many traces of each side have one of the same cause, where sides are compared; empty elsewhere.
+      of_failed, of_succeeded: of how many; None where of those of `Triage`. Of an agent that takes part and that tasks
+        need, or do not, all counts are of tasks with such runs and others (`LeadingCause.where_varied`).
       of: how many events its trace has.
     """
 
@@ -128,6 +130,8 @@ class Suspect:
     failed: int | None = None
     succeeded: int | None = None
     of_sides: tuple[int, ...] = ()
+    of_failed: int | None = None
+    of_succeeded: int | None = None
     of: int = 0
 
     @property
@@ -149,6 +153,8 @@ class Leading(Protocol):
     def beyond_chance(self) -> bool | None: ...
     @property
     def late(self) -> str: ...
+    @property
+    def where_varied(self) -> tuple[int, ...] | None: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -234,8 +240,10 @@ class Triage:
         (bad, good), where = self.kinds, " within tasks" if self.tasks else ""
         behind = f"; behind the first {self.sure}" if self.sure > 1 else "; behind the first" if self.sure else ":"
         chance = f"{behind} no {self._none()}"
+        team = "; of who takes part, in tasks with such runs and others"
         return (
             f"{bad}, {good}: part of the {self.failed} {bad} and {self.succeeded} {good} traces with the same cause"
+            f"{team * any(one.of_failed is not None for one in self.suspects)}"
             f"{'; –: none of these' if any(none) else ''}. The surest differences{where} come first"
             f"{chance if self.sure < len(self.suspects) else ''}"
         )
@@ -696,6 +704,8 @@ def _suspects(
     for k in alone:
         sure.insert(k, bool(leading[k].beyond_chance))
         more = {name: getattr(leading[k], name) for name in ("text", "traces", "failed", "succeeded", "of_sides")}
+        of_these = ("of_failed", "of_succeeded") if leading[k].where_varied else ()
+        more |= {name: getattr(leading[k], name) for name in of_these}
         suspects.insert(k, suspect(lead[k], lead[k], why=leading[k].words, **more))
     if number[1] and not (leading or certain):
         what, of_it = number[0], float(outcome[traces.index(number[1])])

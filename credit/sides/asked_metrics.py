@@ -16,7 +16,7 @@ ASKED = {
     "success": "success",
     "outcome": "outcome",
     "money": "money",
-    "logged_money": "money that the log states",
+    "logged_money": "logged cost",
     "tokens": "tokens generated",
     "input_tokens": "tokens read",
     "errors": "errors",

@@ -41,7 +41,7 @@ class AgentDifference:
       models: of each side, those of its actions, in the order of names.
       of_models, of_tokens, of_tools: of money, what other models, other numbers of tokens, and tools and all else add
         to the difference, which is their sum; None of another cost, and where a number of tokens or a price is not
-        known: money that the log states has those of `logged_prices`.
+        known: the logged cost has those of `logged_prices`.
       of_calls: of of_tokens, what other numbers of calls add; the tokens of a call add the rest.
       cached: of money, the part of the tokens read that came from a cache on each side; None where it read none.
       calls, read, generated: its calls with tokens in a trace on each side, in the same means, and their tokens; 0

@@ -109,9 +109,9 @@ def summary(
     """
     import numpy as np
 
-    from credit.doctor.idle_agents import idle_loss
+    from credit.doctor.idle_agents import idle_losses
     from credit.doctor.verdict_errors import verdict_errors
-    from credit.main_findings import MORE_ON_SYSTEMS, main_findings
+    from credit.main_findings import MORE_ON_SYSTEMS, main_findings, swap_unexplained
     from credit.methods.absent_outcomes import channels_instead
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
@@ -142,7 +142,7 @@ def summary(
     shown: list[Unit] = []
     paid, calls = np.zeros(traces.sizes.traces, bool), ToolCalls(traces)
     causes = leading_causes(traces, success_at=success_at, calls=calls, side=side)
-    differences = outcome_differences(traces, success_at=success_at, calls=calls, side=side)
+    differences = outcome_differences(traces, success_at=success_at, calls=calls, side=side, prices=prices)
     if has_outcomes(traces):
         from credit.method_summary import credit_hints, empty_notes, reason_counts
         from credit.reports.corpus import divided_tasks
@@ -188,7 +188,7 @@ def summary(
     findings = main_findings(
         traces, differing=differences, of_kinds=of_kinds, causes=causes, triaged=result, verdicts=verdicts,
         ranked=ranked, lost=[failed.told() if failed else "", repeats.in_short() if repeats else "",
-              idle_loss(traces, prices)], compared=compared,
+              *idle_losses(traces, differences, prices)], compared=compared,
     )  # fmt: skip
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
@@ -217,7 +217,7 @@ def summary(
         print_lines(console, NO_OUTCOME if none else "In short", map(_line, findings))
         shown_causes = {(one.trace, one.event) for one in findings}
         worst = told_causes(tuple(one for one in causes if (one.trace, one.event) not in shown_causes))
-        worst += left_untold(causes, differences.lacking_agents())
+        worst += left_untold(causes, differences.lacking_agents(), swap_unexplained(differences, causes)[1])
         print_lines(console, "What else went wrong", worst)
         above = " ".join(one.told for one in findings)
         beside = [f"{told[0].upper()}{told[1:]}." for told in (teams, systems) if told and told[1:] not in above]
@@ -412,8 +412,9 @@ def _print_suspects(
 
 def _common(suspect: Suspect, counts: tuple[int | None, int | None]) -> list[str]:
     """In how many traces something of the same cause is, and in what part of failed and succeeded ones."""
-    of_kinds = zip((suspect.failed, suspect.succeeded), counts, strict=True)
-    parts = [percent(some / all_) for some, all_ in of_kinds if some is not None and all_]
+    some, of = (suspect.failed, suspect.succeeded), (suspect.of_failed, suspect.of_succeeded)
+    of_kinds = zip(some, (counts if None in of else of), strict=True)
+    parts = [percent(its / all_) for its, all_ in of_kinds if its is not None and all_]
     return [str(suspect.traces), *(parts if suspect.failed or suspect.succeeded else ["–"] * len(parts))]
 
 

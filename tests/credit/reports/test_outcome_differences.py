@@ -449,7 +449,7 @@ def test_an_agent_that_does_nothing_has_an_interval_and_its_part_of_what_is_paid
     assert low < 0 < high and low < points < high and tasks <= 24 and found.paid_in == "tokens"
     told = next(line for line in found.comparison() if line.startswith("Traces that succeeded"))
     ends = f"{100 * points:+.0f} percentage points, {100 * low:+.0f} to {100 * high:+.0f}"
-    paid = f"{100 * 6 * of / (6 * of + 97 * 144):.1f} % of the tokens"
+    paid = f"{100 * 6 * of / (6 * of + 97 * 144):.1f} % of the tokens generated"
     within = f"undecided within {tasks} tasks with both"
     assert f"narrator {won} of {of}, without it {rest} of {others} ({ends}, {within}; {paid})" in told
 
