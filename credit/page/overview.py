@@ -110,7 +110,7 @@ def overview(findings: Findings) -> dict[str, Any]:
     )
     asked: dict[str, Any] = {"success_at": findings.success_at, "calls": calls, "texts": findings.texts, "side": side}
     causes = leading_causes(traces, **asked)
-    found = triage(traces, **asked, leading=causes)
+    found = triage(traces, **asked, leading=causes, number=differing.example)
     verdicts = verdict_errors(traces, findings.success_at)
     result: dict[str, Any] = {
         "corpus": few.as_json()
