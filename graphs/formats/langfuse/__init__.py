@@ -94,6 +94,7 @@ _TRACE = msgspec.json.Decoder(_Trace)
 _NAME = msgspec.json.Decoder(_Id)
 _KEYS = (  # of a trace, also one that is read without its observations, of an observation, of a score
     {"id", "timestamp", "observations"},
+    {"id", "projectId", "observations"},
     {"id", "timestamp", "htmlPath"},
     {"id", "traceId", "type", "startTime"},
     {"id", "name", "value", "dataType"},
