@@ -60,7 +60,8 @@ def main_findings(
     """What failed, what changed, what went wrong most, which verdict says little, what was lost, where to look first.
 
     Of more than `MOST` these give way, the first named first: a third cause, where to look first, a second cause; of
-    causes that are beyond chance a third one, what was lost, which verdict says little.
+    causes that are beyond chance a third one, what was lost, which verdict says little. An undecided cause beside
+    one that is beyond chance has few words here.
 
     Args:
       traces: what was read.
@@ -84,6 +85,9 @@ def main_findings(
     for place, one in enumerate(causes):
         told = f"{_sentence(one.told())}{_by_side(one.of_sides, triaged, compared)}"
         name = "What else went wrong" if place else "What went wrong most"
+        if place and causes[0].beyond_chance and not one.beyond_chance:  # it is told below, with its event
+            one = dataclasses.replace(one, trace="", event="")
+            name, told = "What else may have gone wrong", _sentence(f"{one.words} (undecided)")
         gives_way = (2, 2, 4) if one.beyond_chance else (2, 5, 7)
         found.append((gives_way[min(place, 2)], MainFinding(name, told, one.trace, one.event)))
     swap, _, run = swap_unexplained(differing, causes)
