@@ -49,6 +49,7 @@ class LeadingCause:
       where_varied: as of `UnitCounts`, of who takes part that is beyond chance within tasks; None elsewhere.
       of_kind: the kind of these tasks, where all are of one of several; "" elsewhere.
       sides: what `--sides` takes to compare the runs of two models of an agent, where it is one of these; "" elsewhere.
+      late: that it is what is done last in its runs, in words; "" where it is not.
       lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
     """
 
@@ -81,6 +82,7 @@ class LeadingCause:
     where_varied: tuple[int, int, int, int, int] | None = None
     of_kind: str = ""
     sides: str = ""
+    late: str = ""
 
     def told(self) -> str:
         """The cause with its counts, and what one of its events says."""
@@ -91,9 +93,10 @@ class LeadingCause:
         having = self.traces if self.failed is None else self.failed + (self.succeeded or 0)
         of_these = "all of these" if self.passed_over == having else f"{self.passed_over} of these {having}"
         then = f"; in {of_these} the tool worked later, for other calls" if self.passed_over else ""
+        late = f"; {self.late}" if self.late else ""
         if self.failed is None:
             but = " without an outcome" if self.others else ""
-            return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}{but}{then}{beside}"
+            return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}{but}{then}{late}{beside}"
         bad, good = self.kinds
         chance = ""
         if self.evidence is not None:
@@ -108,7 +111,7 @@ class LeadingCause:
             before = "what went wrong before may be why" * (self.of_team and sure and self.evidence.within)
             chance = "; ".join(filter(None, (chance, before)))
             option = f"`--sides {shlex.quote(self.sides)}` compares them" if self.sides else ""
-            chance = f" ({'; '.join(filter(None, (chance, option)))})"
+            chance = f" ({'; '.join(filter(None, (chance, self.late, option)))})"
         if self.where_varied is not None:  # over all tasks both kinds may have an agent that is wrong in some
             won, some, rest, others, tasks = self.where_varied
             did = "did better" if good == "better" else good
@@ -131,15 +134,16 @@ def told_causes(causes: tuple[LeadingCause, ...]) -> list[str]:
     return [f"{one[0].upper()}{one[1:]}" for one in told]
 
 
-def left_untold(causes: tuple[LeadingCause, ...], acting: list[str]) -> list[str]:
+def left_untold(causes: tuple[LeadingCause, ...], acting: list[str], told_above: str = "") -> list[str]:
     """A sentence on agents that failed traces lack beyond chance and that no cause names; none without such.
 
     Args:
       causes: what went wrong most.
       acting: names of agents that fewer failed traces have, beyond chance.
+      told_above: one of them that is told elsewhere.
     """
     told = [one.words for one in causes]
-    left = [printable(name, NAME) for name in acting if without_agent(name) not in told
+    left = [printable(name, NAME) for name in acting if name != told_above and without_agent(name) not in told
             and not any(words.endswith(instead_of(name)) for words in told)]  # fmt: skip
     why = "a cause above, or how long traces are, may be why"
     return [f"More failed traces lack {' and '.join(left)}, too, as is told below: {why}."] if left else []

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from credit.reports.acting_instead import ALMOST, acting_instead
 from credit.reports.cause_candidates import Candidate, candidates, of_models, of_teams
 from credit.reports.cause_evidence import cause_evidence
 from credit.reports.cause_tests import CauseTest, more_failed, tested, told_by_others
@@ -17,6 +18,7 @@ from credit.reports.endings import lasts, of_sides
 from credit.reports.event_texts import event_texts
 from credit.reports.handoffs import instead_of
 from credit.reports.judged_traces import JudgedTraces, judged_traces
+from credit.reports.last_acts import LastActs
 from credit.reports.leading_cause import NAME, LeadingCause
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.model_failures import model_failures, within_systems
@@ -30,8 +32,8 @@ from graphs.traces.batch import Traces
 
 __all__ = ["leading_causes"]
 
-MOST, ALMOST = 2, 0.8
-"""Causes that are named, and one more beside those that are beyond chance; and the part of runs that is almost all."""
+MOST = 2
+"""Causes that are named, and one more beside those that are beyond chance."""
 
 
 class _Counted(NamedTuple):
@@ -62,7 +64,8 @@ def leading_causes(
     Of failed and succeeded traces: causes that are more common in failed ones beyond chance, tested as the numbers of
     `outcome_differences` are, and corrected for all causes, of an agent that acts or does not for these, as there;
     the surest first, those of the least p. Without any, those that are where all traces are taken together, by two
-    standard errors, which is said: within tasks may be too few. One that succeeded traces of the same tasks have more
+    standard errors, which is said: within tasks may be too few. What is done last in its runs comes behind what is
+    done earlier, as it may follow from failing (`LastActs`). One that succeeded traces of the same tasks have more
     often is none (`UnitCounts.turned`).
     Beside some, one more of these is named as undecided where within tasks its own p is below `CLOSE`.
     Without both kinds, of the traces that are not known to have succeeded: causes of most, of two at least unless one
@@ -107,11 +110,20 @@ def leading_causes(
         decided = tested(of_tasks, values, every)
         tests = [test.or_across(wider) for test, wider in zip(tests, decided, strict=True)]
     by = [of_tasks if test.across else kinds for test in tests]
+    if kinds is not None and kinds.within:
+        joined, told_so = acting_instead(of_tasks or kinds, every, values, tests, trace)
+        found = [of._replace(one=joined.get(i, of.one)) for i, of in enumerate(found)]
+        tests = [CauseTest() if i in told_so else test for i, test in enumerate(tests)]
     size = _plain_sizes(found) if kinds is None else _sizes(kinds, found, tests, trace)
+    counted_ones = judged.failed | judged.succeeded if judged.both else ~judged.succeeded
+    acts = LastActs(traces, calls)
+    late = ["" if one.of_team or one.of_run or one.test or not of else acts.told(one.rows, counted_ones & one.tells)
+            for one, of in zip(every, size, strict=True)]  # fmt: skip
+    size = [(of[0] > 0 and kinds is not None, not last, *of) if of else of for of, last in zip(size, late, strict=True)]
     named = _named(found, size, tests, (of_tasks or kinds) if kinds is not None and kinds.within else None)
     if kinds is not None and kinds.within:
         named = [_replacing(of_tasks or kinds, found, tests, i) for i in named]
-        named.sort(key=lambda i: tests[i].p if tests[i].sure else math.inf)
+        named.sort(key=lambda i: (not tests[i].sure, late[i] != "", tests[i].p if tests[i].sure else 0.0))
     rows, said = _examples(traces, calls, judged, [(found[i], by[i]) for i in named], side, texts)
     compared = [by[i] if every[i].test is None else within for i in named]
     evidence = [of and cause_evidence(of, values[i], len(every), _known(tests[i].p))
@@ -119,7 +131,6 @@ def leading_causes(
     wider = {i for i, one in zip(named, evidence, strict=True)
              if of_tasks and one and one.differing[0] and not one.small and not tests[i].sure
              and (decided[i].sure or cause_evidence(of_tasks, values[i]).small)}  # fmt: skip
-    counted_ones = judged.failed | judged.succeeded if judged.both else ~judged.succeeded
     lacks = counted_ones & lacking_traces(traces)
 
     def told(i: int, row: int, text: str) -> LeadingCause:
@@ -160,6 +171,7 @@ def leading_causes(
             where_varied=varied.where_varied() if varied else None,
             of_kind=only_kind(traces, its.rows[its.of_traces(value, varied.varied)]) if its and varied else "",
             sides=one.sides,
+            late=late[i],
         )
 
     return tuple(told(i, row, text) for i, row, text in zip(named, rows, said, strict=True))
