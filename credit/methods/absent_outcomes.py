@@ -101,12 +101,12 @@ def refused_reward(channel: str, problems: Iterable[Problem]) -> str:
 
 
 def found_instead(traces: Traces) -> str:
-    """Rewards at events, other channels of reward, or keys of the first native trace that look like outcomes."""
+    """Other channels of reward, rewards at events, or keys of the first native trace that look like outcomes."""
+    if traces.reward_channels:
+        return channels_instead(traces)
     paid = traces.evidence.get("event_reward")
     if paid is not None and paid.mask.any():
         return OF_EVENTS
-    if traces.reward_channels:
-        return channels_instead(traces)
     native = traces.traces["format"].slice(0, 1).to_pylist() == ["native"]
     return _found_keys(_document(traces)) if native else ""
 

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 import credit
 from credit.cli import cli
 from credit.reports.corpus import Tally
+from graphs.errors import CreditError
 from graphs.logs import read
 from graphs.writers.native import write
 
@@ -99,6 +100,19 @@ def test_a_channel_that_people_gave_is_offered_first(tmp_path: Path, log: Any) -
     offered = "3 of 3 traces have the reward 'review' (2 by people): --reward-channel review makes it the outcome; 3 of"
     assert offered in " ".join(said.split())
     assert re.search(r"review \(3, 2 by people\), judge \(3\)", said)
+
+
+def test_channels_are_offered_beside_rewards_of_events(tmp_path: Path) -> None:
+    """`found event_reward alone` was said of a log with two channels, and to state an outcome of 0."""
+    path = tmp_path / "log.jsonl"
+    rows = [row for n in range(2) for row in of_langsmith(n, "ANNOTATION")]
+    rows += [{"id": f"step{n}", "key": "step", "score": 0.5, "run_id": f"a{n}"} for n in range(2)]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    traces = read(path)
+    assert traces.evidence["event_reward"].mask.any()
+    with pytest.raises(CreditError, match=r"have the reward 'review' \(by people\): --reward-channel review") as caught:
+        credit.run(traces, "rloo")
+    assert "event_reward" not in str(caught.value)
 
 
 def test_who_gave_a_channel_stays_with_the_log(tmp_path: Path) -> None:
