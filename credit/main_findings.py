@@ -20,7 +20,7 @@ from credit.sides.side_comparison import SideComparison
 from graphs.text import begin_of, counted, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["MORE_ON_SYSTEMS", "MOST", "MainFinding", "main_findings"]
+__all__ = ["MORE_ON_SYSTEMS", "MOST", "MainFinding", "main_findings", "swap_unexplained"]
 
 MOST = 6
 """Lines."""
@@ -86,6 +86,9 @@ def main_findings(
         name = "What else went wrong" if place else "What went wrong most"
         gives_way = (2, 2, 4) if one.beyond_chance else (2, 5, 7)
         found.append((gives_way[min(place, 2)], MainFinding(name, told, one.trace, one.event)))
+    swap, _, run = swap_unexplained(differing, causes)
+    if swap:
+        found.append((2, MainFinding("What may have gone wrong", _sentence(swap), run)))
     poor = [one for one in verdicts if one.found]
     worth = [f"{one.told()}." for one in ranked if one.worth_telling][:1]
     if poor:
@@ -99,6 +102,16 @@ def main_findings(
         found.append((6, look))
     kept = sorted(sorted(range(len(found)), key=lambda i: found[i][0])[:MOST])
     return [found[i][1] for i in kept]
+
+
+def swap_unexplained(differing: OutcomeDifferences, causes: Sequence[LeadingCause]) -> tuple[str, str, str]:
+    """`OutcomeDifferences.swap`; empty where a cause is beyond chance, which may be why.
+
+    Args:
+      differing: `outcome_differences` of the traces.
+      causes: `leading_causes` of these.
+    """
+    return ("", "", "") if any(one.beyond_chance for one in causes) else differing.swap
 
 
 def _sentence(text: str) -> str:

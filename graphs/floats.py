@@ -20,6 +20,7 @@ __all__ = [
     "at_least_float32",
     "exact_sums",
     "floating",
+    "lost_differences",
     "outweighed_results",
     "rounded_differences",
     "rounding",
@@ -221,6 +222,27 @@ def _differences(numbers: np.ndarray, key: np.ndarray, keys: int, kind: type) ->
     means = total / count, (total - relative) / np.maximum(count - 1, 1)
     of_all, of_others = (numbers - (first + mean).astype(kind).astype(np.float64) for mean in means)
     return of_all, of_others
+
+
+def lost_differences(exact: np.ndarray, lost: np.ndarray, key: np.ndarray, keys: int) -> np.ndarray:
+    """Whether numbers may have lost over 1 % of their key's largest difference before they came: bool [keys].
+
+    Args:
+      exact: float64 [N].
+      lost: float64 [N], how far each may be off.
+      key: int [N] in [0, keys).
+      keys: how many there are.
+
+    Examples:
+      >>> from graphs.floats import lost_differences
+      >>> lost_differences(np.array([5.0, 5.25, 5.0, 7.0]), np.full(4, 2.0**-7), np.array([0, 0, 1, 1]), 2).tolist()
+      [True, False]
+    """
+    far, off = np.zeros((2, keys))
+    np.maximum.at(far, key, np.abs(_differences(exact, key, keys, np.float64)[0]))
+    np.maximum.at(off, key, lost)
+    found: np.ndarray = (off > KEPT * far) & (far > RELATIVE * off)
+    return found
 
 
 def outweighed_results(

@@ -14,7 +14,7 @@ from credit.doctor.verdict_errors import verdict_errors
 from credit.ledger.entry_rows import ENTRIES
 from credit.ledger.receipts.receipt import LEGEND
 from credit.ledger_summary import ledger_summary
-from credit.main_findings import MORE_ON_SYSTEMS, main_findings
+from credit.main_findings import MORE_ON_SYSTEMS, main_findings, swap_unexplained
 from credit.method_summary import credit_hints, empty_notes
 from credit.methods.absent_outcomes import channels_instead
 from credit.metrics.trace_costs import with_costs
@@ -151,7 +151,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         "triage": dataclasses.asdict(found)
         | {"legend": TRIAGE, "commonness": found.commonness()}
         | {"causes": [dataclasses.asdict(one) | {"told": one.told()} for one in causes]}
-        | {"untold": left_untold(causes, differing.lacking_agents())},
+        | {"untold": left_untold(causes, differing.lacking_agents(), swap_unexplained(differing, causes)[1])},
         "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices, findings.success_at),
         "verdicts": [one.as_json(*by_side) for one in verdicts],
         "verdicts_by_system": "" if findings.sides is not None else verdicts_by_system(traces, verdicts),

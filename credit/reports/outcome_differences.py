@@ -18,6 +18,7 @@ from credit.reports.compared_kinds import compared_kinds, within_both
 from credit.reports.endings import ANSWER_CUT, BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import below_their_own, judged_traces, said_of
+from credit.reports.longer_swaps import longer_swap
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.model_failures import ModelFailures, model_failures
 from credit.reports.owners import Owners, owned_events, owners
@@ -48,6 +49,8 @@ OWNED = ("errors", UNMENDED, "retries", "loops")
 
 EMPTY = "empty results"
 """Of tools, as of a search that finds nothing."""
+
+LENGTH = "events"
 
 WITH = "traces with"
 """Begins the names of numbers that say whether an agent acted, or erred."""
@@ -165,6 +168,7 @@ class OutcomeDifferences:
       by_model: how often traces failed by model and by system, whatever their sides; by system only without sides.
       unread, unscored: what `unread_outcomes` and `unscored_ends` say of traces with outcomes that are not among these,
         or with none; "" of none.
+      swap: of `longer_swap`, where failed traces have more events beyond chance; and the trace to look at.
       failing: which outcomes are failures (`JudgedTraces`).
       words: how many of the failed traces have which word of an outcome (`said_of`).
       without: how many traces have no outcome.
@@ -201,6 +205,7 @@ class OutcomeDifferences:
     between: tuple[tuple[str, float, float], ...] = ()
     left: tuple[tuple[str, tuple[int, int]], ...] = ()
     example: tuple[str, str] = ("", "")
+    swap: tuple[str, str, str] = ("", "", "")
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -652,6 +657,15 @@ def outcome_differences(
         value = np.where(kept & failed, values[row.what] * (1 if row.chance > 0.5 else -1), np.nan)
         at = int(np.nanargmax(value))
         example = row.example(float(values[row.what][at]), judged.kinds), every_id[int(scored[at])]
+    swap = ("", "", "")
+    if within and any(row.what == LENGTH and row.stands_out and row.chance > 0.5 for row in rows):
+        acting = {
+            row.what.removeprefix(f"{WITH} "): (row.chance > 0.5, values[row.what])
+            for row in rows
+            if row.stands_out and row.what.startswith(WITH) and not row.what.startswith(f"{WITH} an error of ")
+        }
+        told_swap, lacks, at = longer_swap(compared, acting, values[LENGTH], "did better" if of_task else "succeeded")
+        swap = told_swap, lacks, every_id[int(scored[at])] if told_swap else ""
     median = float(np.median(known)) if judged.graded and not of_task else math.nan
     by_model = model_failures(traces, judged if side is None else judged_traces(traces, success_at))
     if side is not None:  # what differs between the sides stands with them
@@ -665,7 +679,7 @@ def outcome_differences(
         without=traces.sizes.traces - len(scored),
         pairs=compared.pairs()[0] if within else 0, wider=of_any.pairs(judged.stratum) if apart else (0, 0),
         failing="" if of_task else judged.failing, words=words, between=tuple(between.values()), left=tuple(left),
-        example=example,
+        example=example, swap=swap,
     )  # fmt: skip
 
 
@@ -771,7 +785,7 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
     def count(rows: np.ndarray) -> np.ndarray:
         return np.bincount(trace[rows], minlength=n.traces).astype(np.float64)
 
-    yield "events", count(np.arange(n.events))
+    yield LENGTH, count(np.arange(n.events))
     yield "agents", TeamFacts(traces).counts.members.astype(np.float64)
     states, wrong = has_statuses(traces), np.flatnonzero(calls.counted)
     yield "errors", np.where(states, count(wrong), np.nan)

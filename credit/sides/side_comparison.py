@@ -183,7 +183,7 @@ class SideComparison:
             told += [f"for {named}, {IN_THESE if sure[0].in_these else 'beyond chance'}"] if of else []
         ways: dict[str, list[str]] = {}  # sentences on each way, the fullest first
         for up, few in itertools.product((True, False), (False, True)):
-            way = f"{'up' if up else 'down'}{' in these tasks' * few}"
+            way = f"{'up' if up else 'down'}{f' {IN_THESE}' * few}"
             rose = [row for row in (*asked, *self._next())
                     if row.is_told and row.in_these == few and row.metric not in FIRST and row.rises == up]  # fmt: skip
             both = {row.metric for row in rose} >= TOKENS
@@ -230,7 +230,7 @@ class SideComparison:
         certain = judged is not None and judged.worth_telling
         told, of_kinds = [], [row for row in self._kinds() if row.worth_telling or not certain]
         for word, rises in (("better", True), ("worse", False)):
-            of = [f"{printable(row.kind, 40)} ({'in these tasks ' * row.in_these}"
+            of = [f"{printable(row.kind, 40)} ({_seen(row, ', ')}"
                   f"{row.metric} {first_to_second(row.first, row.second)})"
                   for row in of_kinds if row.rises == rises]  # fmt: skip
             kinds = " and ".join(of[:MOST_HIDDEN]) if len(of) <= MOST_HIDDEN else f"{', '.join(of[:MOST_HIDDEN])}, …"
@@ -239,12 +239,13 @@ class SideComparison:
         if judged is not None and not told:
             numbers = f"{judged.metric} {first_to_second(judged.first, judged.second)}"
             if judged.is_told:
-                here, others = (" in these tasks", ", not surely in others") if judged.in_these else ("", "")
-                most = self._kind_of_most(judged)
-                told = [f"{'better' if judged.rises else 'worse'} than {first}{here} ({numbers}){others}{most}"]
+                here, most = f" {_seen(judged)}".rstrip(), self._kind_of_most(judged)
+                told = [f"{'better' if judged.rises else 'worse'} than {first}{here} ({numbers}){most}"]
             else:
                 told = [f"not surely better or worse than {first}: {numbers}, {judged.in_short()}"]
-        said = f"{second} is {' and '.join(told)}" if told else ""
+        changed = of_kinds or [*filter(None, [judged])]
+        few = bool(changed) and all(row.in_these for row in changed)  # said of these tasks, not of the side
+        said = f"{second} {'did' if few else 'is'} {' and '.join(told)}" if told else ""
         cost = next((row for row in self._asked() if row.metric in OF_COSTS), None)
         clock = next((row for row in self.rows if row.metric == WALL_CLOCK and row.is_told), None)
         changes, times = [], dict[bool, list[str]]()
@@ -257,12 +258,13 @@ class SideComparison:
             if row.ratio is not None and row.worth_telling:
                 times.setdefault(row.paired, []).append(f"{short(row.ratio.value)} times the {name}")
             else:
-                change = f"{name} {'rises' if row.rises else 'falls'} from {short(row.first)} to {short(row.second)}"
-                changes.append(f"{change}{' in these tasks' * row.in_these}")
+                ways = ("rose", "fell") if row.in_these else ("rises", "falls")
+                change = f"{name} {ways[not row.rises]} from {short(row.first)} to {short(row.second)}"
+                changes.append(f"{change} {_seen(row)}".rstrip())
         by = {True: "in the typical task", False: "by geometric means over tasks"}
         if ratios := " and ".join(f"{' and '.join(of)} {by[paired]}" for paired, of in times.items()):
             said = f"{said}, at {ratios}" if said else f"{second} takes {ratios}"
-        told = [*filter(None, [said]), *changes, *against]
+        told = [*filter(None, [said]), *["other tasks may differ"] * few, *changes, *against]
         return f"{'; '.join(told)}." if told else ""
 
     def _against(self, told: Sequence[SideDifference]) -> list[str]:
@@ -287,8 +289,8 @@ class SideComparison:
         of = [row for row in self._kinds() if row.rises == judged.rises]
         if len(of) != 1 or of[0].difference * of[0].tasks / (judged.difference * judged.tasks) <= 0.5:
             return ""
-        where = "in these tasks " * of[0].in_these
-        return f", most of all for {printable(of[0].kind, 40)} ({where}{first_to_second(of[0].first, of[0].second)})"
+        numbers = f"{_seen(of[0], ', ')}{first_to_second(of[0].first, of[0].second)}"
+        return f", most of all for {printable(of[0].kind, 40)} ({numbers})"
 
     def _kinds(self) -> list[SideDifference]:
         """The kinds of tasks in which the outcome changed, those in which it did so most first."""
@@ -726,6 +728,11 @@ class SideComparison:
 def _name(metric: str) -> str:
     """What a sentence calls a metric."""
     return ASKED.get(metric, metric.replace("_", " "))
+
+
+def _seen(row: SideDifference, end: str = "") -> str:
+    """Of which tasks a change is that holds for these alone; "" of one beyond chance over tasks."""
+    return f"in the {counted(row.tasks, 'task')} seen{end}" if row.in_these else ""
 
 
 def _place(sides: Sequence[int], names: Sequence[str]) -> str:

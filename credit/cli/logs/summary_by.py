@@ -111,7 +111,7 @@ def summary(
 
     from credit.doctor.idle_agents import idle_losses
     from credit.doctor.verdict_errors import verdict_errors
-    from credit.main_findings import MORE_ON_SYSTEMS, main_findings
+    from credit.main_findings import MORE_ON_SYSTEMS, main_findings, swap_unexplained
     from credit.methods.absent_outcomes import channels_instead
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
@@ -215,7 +215,7 @@ def summary(
         print_lines(console, NO_OUTCOME if none else "In short", map(_line, findings))
         shown_causes = {(one.trace, one.event) for one in findings}
         worst = told_causes(tuple(one for one in causes if (one.trace, one.event) not in shown_causes))
-        worst += left_untold(causes, differences.lacking_agents())
+        worst += left_untold(causes, differences.lacking_agents(), swap_unexplained(differences, causes)[1])
         print_lines(console, "What else went wrong", worst)
         above = " ".join(one.told for one in findings)
         beside = [f"{told[0].upper()}{told[1:]}." for told in (teams, systems) if told and told[1:] not in above]

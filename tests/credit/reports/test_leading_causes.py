@@ -52,6 +52,7 @@ def logs(folder: Path, records: list[dict[str, Any]]) -> Traces:
     return read(folder)
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("seed", range(3))
 def test_the_tool_that_breaks_runs_is_named_with_its_counts(tmp_path: Path, seed: int) -> None:
     """The page said how many traces failed and what the numbers of these are, not what went wrong."""
@@ -539,7 +540,8 @@ def test_what_tasks_say_of_a_cause_is_one_of_distinct_sentences(tmp_path: Path) 
     assert one.told().endswith(": no large effect)") and "chance" not in one.told(), one.told()
 
 
-@pytest.mark.parametrize(("having", "worlds"), [((0.4, 0.4), 150), ((0.48, 0.24), 150)])
+@pytest.mark.parametrize("worlds", [60, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("having", [(0.4, 0.4), (0.48, 0.24)])
 def test_the_interval_of_a_cause_holds_how_often_the_failed_trace_alone_has_it(
     having: tuple[float, float], worlds: int
 ) -> None:
