@@ -38,6 +38,7 @@ from credit.methods.own_functions import own_name
 from credit.methods.running import Request, missing_evidence, run
 from credit.tables.columns import from_columns
 from estimators.base import Reason
+from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
 from graphs.worlds import HeavyTailed, TeamWorld
 
@@ -208,6 +209,7 @@ class Draw:
         return result
 
 
+@checked_kinds()
 def draw(
     kind: str,
     *,

@@ -19,6 +19,7 @@ from credit.bench.training.training_signals import training_signal
 from credit.methods.own_functions import is_own, own_name
 from credit.methods.own_results import UnmeasuredError
 from estimators.base import Reason
+from graphs.argument_kinds import checked_kinds
 from graphs.atomic import locked
 from graphs.errors import CreditError, MissingExtraError, expect
 
@@ -33,6 +34,7 @@ TUNING_SEEDS = 3
 FIRST_TUNING_SEED = 1_000_000  # far above the seeds of results, which start at 0
 
 
+@checked_kinds()
 def run_training(
     signals: Iterable[str],
     tasks: Iterable[str | LearningTask],
