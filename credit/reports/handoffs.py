@@ -19,7 +19,7 @@ from graphs.task_means import LEAST_TASKS
 from graphs.text import printable
 from graphs.traces.batch import Traces
 
-__all__ = ["Handoff", "handoffs", "instead_of", "without_agent"]
+__all__ = ["Handoff", "handoffs", "instead_of", "of_any_instead", "without_agent"]
 
 MOST, OF_TEAM = 10, 100
 """Agents that are looked at alone, and that are compared with other runs of a group: those of nearest to half of the
@@ -159,6 +159,25 @@ def instead_of(name: str) -> str:
       name: its name.
     """
     return f" instead of {printable(name, NAME)}"
+
+
+def of_any_instead(acting: list[tuple[str, str]], name: str) -> str:
+    """The words for runs in which any of some agents acts in the place of one.
+
+    Args:
+      acting: of each agent the words of `Handoff`, and its name.
+      name: of the one that is left out.
+
+    Examples:
+      >>> of_any_instead([(f"runs that desk hands to {one}", one) for one in ("law", "sales", "tech")], "billing")
+      'runs that desk hands to law, sales or tech instead of billing'
+    """
+    names = [printable(one, NAME) for _, one in acting]
+    more = f"{len(names) - WHOM} others" if len(names) > WHOM + 1 else names[-1]
+    any_of = f"{', '.join(names[: WHOM if len(names) > WHOM + 1 else -1])} or {more}"
+    heads = {words.removesuffix(one) for (words, _), one in zip(acting, names, strict=True)}
+    by = heads.pop() if len(heads) == 1 else ""
+    return f"{f'{by}{any_of}' if by.endswith(' hands to ') else f'runs in which {any_of} acts'}{instead_of(name)}"
 
 
 def _alike(acts: np.ndarray, has: np.ndarray, tells: np.ndarray, version: np.ndarray) -> np.ndarray | None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from credit.reports.acting_instead import ALMOST, acting_instead
 from credit.reports.cause_candidates import Candidate, candidates, of_models, of_teams
 from credit.reports.cause_evidence import cause_evidence
 from credit.reports.cause_tests import CauseTest, more_failed, tested, told_by_others
@@ -17,6 +18,7 @@ from credit.reports.endings import lasts, of_sides
 from credit.reports.event_texts import event_texts
 from credit.reports.handoffs import instead_of
 from credit.reports.judged_traces import JudgedTraces, judged_traces
+from credit.reports.last_acts import LastActs
 from credit.reports.leading_cause import NAME, LeadingCause
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.model_failures import model_failures, within_systems
@@ -30,8 +32,8 @@ from graphs.traces.batch import Traces
 
 __all__ = ["leading_causes"]
 
-MOST, ALMOST = 2, 0.8
-"""Causes that are named, and one more beside those that are beyond chance; and the part of runs that is almost all."""
+MOST = 2
+"""Causes that are named, and one more beside those that are beyond chance."""
 
 
 class _Counted(NamedTuple):
@@ -62,9 +64,10 @@ def leading_causes(
     Of failed and succeeded traces: causes that are more common in failed ones beyond chance, tested as the numbers of
     `outcome_differences` are, and corrected for all causes, of an agent that acts or does not for these, as there;
     the surest first, those of the least p. Without any, those that are where all traces are taken together, by two
-    standard errors, which is said: within tasks may be too few. One that succeeded traces of the same tasks have more
+    standard errors, which is said: within tasks may be too few. What is done last in its runs comes behind what is
+    done earlier, as it may follow from failing (`LastActs`). One that succeeded traces of the same tasks have more
     often is none (`UnitCounts.turned`).
-    Beside some, one more of these is named as undecided where within tasks its own p is below `CLOSE`.
+    Beside some, one more of these is named as undecided (`CauseTest.near`).
     Without both kinds, of the traces that are not known to have succeeded: causes of most, of two at least unless one
     trace is all; a trace counts least where only other calls of the tool succeeded later. Where most of the traces that
     have one of two causes have both, one is named. Of two sides, such as versions, traces of both are compared: what
@@ -101,30 +104,43 @@ def leading_causes(
     found = [_counted(traces, one, judged if one.test is None else wide, judged.rows) for one in every]
     values, trace = [one.value for one in found], np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     tests = [CauseTest()] * len(found) if kinds is None else tested(kinds, values, every)
-    of_tasks, decided, across = None, tests, set[int]()
+    of_tasks, decided = None, tests
     if kinds is not None and judged.unit is not None and kinds.unit.max() > judged.stratum.max():
         of_tasks = compared_kinds(traces, wide)
         decided = tested(of_tasks, values, every)
-        across = {i for i, test in enumerate(tests) if test.close and decided[i].sure}
-        tests = [decided[i] if i in across else test for i, test in enumerate(tests)]
-    size = _plain_sizes(found) if kinds is None else _sizes(kinds, found, tests, trace)
-    named = _named(found, size, tests, kinds if kinds is not None and kinds.within else None)
+        tests = [test.or_across(wider) for test, wider in zip(tests, decided, strict=True)]
+    by = [of_tasks if test.across else kinds for test in tests]
     if kinds is not None and kinds.within:
-        named = [_replacing(kinds, found, tests, i) for i in named]
-        named.sort(key=lambda i: tests[i].p if tests[i].sure else math.inf)
-    rows, said = _examples(traces, calls, judged, kinds, [found[i] for i in named], side, texts)
-    compared = [kinds if every[i].test is None else within for i in named]
-    evidence = [by and cause_evidence(by, values[i], len(every), _known(tests[i].p))
-                for i, by in zip(named, compared, strict=True)]  # fmt: skip
+        joined, told_so = acting_instead(of_tasks or kinds, every, values, tests, trace)
+        found = [of._replace(one=joined.get(i, of.one)) for i, of in enumerate(found)]
+        tests = [CauseTest() if i in told_so else test for i, test in enumerate(tests)]
+    size = _plain_sizes(found) if kinds is None else _sizes(kinds, found, tests, trace)
+    counted_ones = judged.failed | judged.succeeded if judged.both else ~judged.succeeded
+    acts = LastActs(traces, calls)
+    late = ["" if one.of_team or one.of_run or one.test or not of else acts.told(one.rows, counted_ones & one.tells)
+            for one, of in zip(every, size, strict=True)]  # fmt: skip
+    size = [(of[0] > 0 and kinds is not None, not last, *of) if of else of for of, last in zip(size, late, strict=True)]
+    named = _named(found, size, tests, (of_tasks or kinds) if kinds is not None and kinds.within else None)
+    if kinds is not None and kinds.within:
+        named = [_replacing(of_tasks or kinds, found, tests, i) for i in named]
+        named.sort(key=lambda i: (not tests[i].sure, late[i] != "", tests[i].p if tests[i].sure else 0.0))
+    rows, said = _examples(traces, calls, judged, [(found[i], by[i]) for i in named], side, texts)
+    compared = [by[i] if every[i].test is None else within for i in named]
+    evidence = [of and cause_evidence(of, values[i], len(every), _known(tests[i].p))
+                for i, of in zip(named, compared, strict=True)]  # fmt: skip
     wider = {i for i, one in zip(named, evidence, strict=True)
              if of_tasks and one and one.differing[0] and not one.small and not tests[i].sure
              and (decided[i].sure or cause_evidence(of_tasks, values[i]).small)}  # fmt: skip
-    counted_ones = judged.failed | judged.succeeded if judged.both else ~judged.succeeded
     lacks = counted_ones & lacking_traces(traces)
 
     def told(i: int, row: int, text: str) -> LeadingCause:
         one, having, lasting, value, has, of = found[i]
-        varied = kinds is not None and kinds.within and one.of_team and tests[i].sure and kinds.counts(value)
+        its, varied, where = by[i], None, one.tells
+        if its is not None and its.within and one.of_team and tests[i].sure:  # it is right in other tasks
+            varied = its.counts(value)
+            where = np.isin(np.arange(len(where)), its.rows[its.of_traces(value, varied.varied)])
+            has, of = _of_kinds(having & where, judged), _of_kinds(where, judged)
+            having, lasting = having & where, lasting & where
         return LeadingCause(
             words=one.words,
             agent=one.agent,
@@ -137,24 +153,25 @@ def leading_causes(
             of_failed=of[0],
             of_succeeded=of[1],
             traces=int(having.sum()),
-            of_traces=int(one.tells.sum()),
+            of_traces=int(where.sum()),
             passed_over=int((having & ~lasting & counted_ones).sum()),
             lacking=int((lacks & ~one.tells).sum()),
             untold=int((counted_ones & ~one.tells & ~lacks).sum()),
             others=bool(judged.succeeded.any()) and not judged.both,
             kinds=judged.kinds,
             of_sides=of_sides(np.flatnonzero(having), side),
-            more_often="" if one.test else _more_often(traces, having, one.tells & counted_ones),
+            more_often="" if one.test else _more_often(traces, having, where & counted_ones),
             beyond_chance=tests[i].sure > 0 if judged.both else None,
             p=_known(tests[i].p),
             close=tests[i].close,
             wider=i in wider,
-            across=i in across,
+            across=tests[i].across,
             evidence=evidence[named.index(i)],
             of_team=one.of_team,
             where_varied=varied.where_varied() if varied else None,
-            of_kind=only_kind(traces, kinds.rows[kinds.of_traces(value, varied.varied)]) if kinds and varied else "",
+            of_kind=only_kind(traces, its.rows[its.of_traces(value, varied.varied)]) if its and varied else "",
             sides=one.sides,
+            late=late[i],
         )
 
     return tuple(told(i, row, text) for i, row, text in zip(named, rows, said, strict=True))
@@ -170,10 +187,11 @@ def _counted(traces: Traces, one: Candidate, judged: JudgedTraces, scored: np.nd
     having = np.isin(every, trace[one.rows]) & one.tells
     lasting = np.isin(every, trace[np.setdiff1d(one.rows, one.passed_over)]) & having
     value = np.where(one.tells, having, math.nan)[scored]
-    has, of = (
-        (int((some & judged.failed).sum()), int((some & judged.succeeded).sum())) for some in (having, one.tells)
-    )
-    return _Counted(one, having, lasting, value, has, of)
+    return _Counted(one, having, lasting, value, _of_kinds(having, judged), _of_kinds(one.tells, judged))
+
+
+def _of_kinds(some: np.ndarray, judged: JudgedTraces) -> tuple[int, int]:
+    return int((some & judged.failed).sum()), int((some & judged.succeeded).sum())
 
 
 def _sizes(
@@ -187,8 +205,10 @@ def _sizes(
             size.append(())
         elif test.sure:
             size.append((1, -test.p, test.sure))
-        elif one.one.test is not None or (some and not test.close):
+        elif one.one.test is not None or (some and not test.near):
             size.append(())  # what may well be chance is told where nothing is beyond it
+        elif one.one.of_team and not test.odd:
+            size.append((-1, test.near))  # beside others alone
         else:
             more = more_failed(*one.has, *one.of)
             size.append((0, more) if more >= 2 and not kinds.counts(one.value).turned else ())
@@ -228,8 +248,8 @@ def _named(
             )
             for other in (found[j] for j in named)
         )
-        beside = tests[i].sure > 0 or (tests[i].close and bool(named) and not tests[named[-1]].close)
-        if not again and len(named) < MOST + beside:
+        beside = tests[i].sure > 0 or (tests[i].near > 0 and bool(named) and not tests[named[-1]].near)
+        if not again and len(named) < MOST + beside and (named or size[i][0] >= 0):
             named.append(i)
     return named
 
@@ -248,11 +268,11 @@ def _replacing(kinds: ComparedKinds, found: list[_Counted], tests: list[CauseTes
     """
     agent, acts = found[i].one.of_agent, found[i].one.quotes
     others = [j for j, other in enumerate(found) if other.one.of_agent not in ("", agent) and other.one.quotes != acts]
-    if not agent or not tests[i].sure or not others:
+    if not agent or not (tests[i].sure or tests[i].near) or not others:
         return i
     shared = {j: _shared(kinds, found[i], found[j]) for j in others}
     most = max(others, key=lambda j: shared[j])
-    if shared[most] <= (0.5 if acts else ALMOST) or not (acts or tests[most].sure):
+    if shared[most] <= (0.5 if acts else ALMOST) or not (acts or tests[most].sure or tests[most].near):
         return i
     its, left_out = (i, most) if acts else (most, i)
     one = found[its].one
@@ -265,8 +285,7 @@ def _examples(
     traces: Traces,
     calls: ToolCalls,
     judged: JudgedTraces,
-    kinds: ComparedKinds | None,
-    named: list[_Counted],
+    named: list[tuple[_Counted, ComparedKinds | None]],
     side: np.ndarray | None,
     texts: Callable[[np.ndarray, int], list[str]] | None,
 ) -> tuple[list[int], list[str]]:
@@ -278,7 +297,7 @@ def _examples(
     serious = {row: place for place, row in enumerate(serious_events(traces, calls, judged) if named else [])}
     trace, kind = np.asarray(traces.graph.trace_ids), example_kinds(traces, side)
     first = []
-    for one in named:
+    for one, kinds in named:
         rows = one.one.rows[one.having[trace[one.one.rows]]].tolist()
         rows.sort(key=lambda row: serious.get(row, len(serious)))
         if one.one.of_team and kinds is not None and kinds.within:
@@ -288,9 +307,9 @@ def _examples(
             rows = sorted(clear, key=lambda row: -int(more[trace[row]])) if one.one.of_agent else clear
         first.append(rows[shown_example(rows, trace, judged.failed, kind)])
     said = (texts or functools.partial(event_texts, traces))(np.array(first, np.int64), EXCERPT)
-    if any(one.one.of_run for one in named):  # the log may say itself why a run ended
+    if any(one.one.of_run for one, _ in named):  # the log may say itself why a run ended
         last = lasts(traces, calls)
-        why = [last[trace[row]][2] if one.one.of_run else "" for one, row in zip(named, first, strict=True)]
+        why = [last[trace[row]][2] if one.one.of_run else "" for (one, _), row in zip(named, first, strict=True)]
         said = [words.removeprefix(": ").strip("'\"") or text for words, text in zip(why, said, strict=True)]
     return first, said
 

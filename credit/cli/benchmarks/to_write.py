@@ -46,6 +46,7 @@ SAID_OF_ALL = {
     "train": "It is the median over seeds",
     "robustness": "The true credit of inserted actions is 0",
 }
+OF_BOTH = {"truth": "decisions", "snr": "traces"}
 LESS = {"train": "The median of the differences by seed"}
 """What a difference is where it is not that of the two numbers."""
 TESTED = "The signed-rank test over seeds has {}p < 0.05 after Holm's correction over the table"
@@ -94,7 +95,8 @@ def _of_quantity(numbers: Sequence[Measured], quantity: str) -> list[str]:
         sentences = [f"{SUBJECTS[bench][quantity]} is {values}", SAID_OF_ALL.get(bench, "")]
         for n in less:
             cell = n._replace(mark="").cell
-            shared = f" on the {n.n:,} traces of both" if n.n and len({n.n for n in told}) > 1 else ""
+            counts = {t.n for t in told} | ({n.n} if bench == "truth" else set())
+            shared = f" on the {n.n:,} {OF_BOTH[bench]} of both" if n.n and len(counts) > 1 else ""
             apart_by = f"{LESS.get(bench, 'The difference')} is {cell}"
             sentences.append(("Both are equal but for rounding" if cell == EQUAL else apart_by) + shared)
         if less and bench == "train":

@@ -353,7 +353,7 @@ def test_doctor_and_robustness_have_a_sentence(monkeypatch: pytest.MonkeyPatch) 
     trials = [Trial("never_stops", 9, 8, 20, 1, 0.02), Trial("idle_groups", 11, 11, 20, 0, math.nan)]
     monkeypatch.setattr("credit.bench.doctor_trial.doctor_trials", lambda *_, **__: iter([(20, trials)]))
     rows = [
-        Robustness(name, insertion, taken, 0.0, 0.0, 0.0, answered, "no siblings" * (answered < 1))
+        Robustness(name, insertion, taken, 0.0, 0.0, 0.0, answered, "no siblings" * (answered < 1), 8)
         for name, insertion, taken, answered in (
             ("rloo", "inflated_log", 0.5, 1.0), ("rloo", "padded_spawns", 0.1, 1.0),
             ("gae", "inflated_log", 0.48, 1.0), ("gae", "padded_spawns", 0.3, 0.75),
@@ -386,7 +386,7 @@ def test_one_rule_says_which_numbers_are_equal(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr("credit.bench.rounding.ROUNDING", rounding)
         for ends in ((math.nan, math.nan), (0.1, 0.3)):
             of_snr = Difference("b", "a", 10, 8, 0.2, *ends, 80, 20).text()
-            of_truth = _less(OfTruth("b", "a", "additive", "sign", 0.2, *ends, 50))
+            of_truth = _less(OfTruth("b", "a", "additive", "sign", 0.2, *ends, 50, 900))
             of_file = table_of([Measured("b", "snr", 0.2, *ends, less="a")]).column("mark")[0].as_py()
             assert [said == "equal" for said in (of_snr, of_truth, of_file)] == [equal] * 3
 
@@ -476,7 +476,7 @@ SAID = {
     "truth": {
         ".*": "groups of 8, topology swarm, agents 5, events 30, traces 320, seed 0",
         "slope.*": r"of the advantage on the true increment, $\Sigma$ A D~/~$\Sigma$ D$^2$",
-        "slope less.*": "each score on the decisions that the method answers",
+        "slope less.*": "over the decisions that both answer",
     },
     "snr": {
         ".*": "effort quick, seed 0",

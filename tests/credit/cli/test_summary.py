@@ -456,13 +456,11 @@ def test_what_all_traces_cost_stands_below_the_triage(tmp_path: Path) -> None:
     lines = [trace(name, "q", None, events=events, edges=[], costs=costs, model="big") for name in "ab"]
     log, table = write(tmp_path / "x.jsonl", lines), tmp_path / "prices.csv"
     table.write_text("model,input,output\nbig,1,10\nbigg,1,1\n")
-    stated = "costs.money, as the log states it of all 2 traces: 0.5"
+    stated = "costs.money, logged of all 2 traces: 0.5"
     shown = run("summary", log).stdout.splitlines()
     assert "all traces: 6,000 tokens generated, 30,000 read, 8 seconds of work" in shown and stated in shown
     shown = run("summary", log, "--prices", table).stdout.splitlines()
-    assert (
-        "all traces: 6,000 tokens generated, 30,000 read, 8 seconds of work, 0.09 money at the table's prices" in shown
-    )
+    assert "all traces: 6,000 tokens generated, 30,000 read, 8 seconds of work, 0.09 money at the given prices" in shown
     told = json.loads(run("summary", log, "--prices", table, "--json").stdout)
     assert (
         told["total"]["money"] == {"total": pytest.approx(0.09), "missing": 0}
@@ -470,7 +468,7 @@ def test_what_all_traces_cost_stands_below_the_triage(tmp_path: Path) -> None:
     )
     write(log, [lines[0] | {"metrics": {"lost_parts": 1, "unlogged_calls": 1}}, lines[1] | {"model": "bog"}])
     shown = run("summary", log, "--prices", table).stdout.splitlines()
-    money = "≥ 8 seconds of work, ≥ 0.045 money at the table's prices"
+    money = "≥ 8 seconds of work, ≥ 0.045 money at the given prices"
     assert f"all traces: ≥ 6,000 tokens generated, ≥ 30,000 read, {money}" in shown
     assert "no row of the table prices these models: bog" in shown
 

@@ -24,9 +24,10 @@ from credit.sides.asked_metrics import ASKED, ASKED_NEXT
 from credit.sides.chosen_sides import Sides, read_sides
 from credit.sides.compare_sides import compare_sides
 from credit.sides.side_agents import AgentDifference, agent_differences
-from credit.sides.side_comparison import MOST_WORDS, SideComparison
+from credit.sides.side_comparison import SideComparison
 from credit.sides.side_differences import Uncompared, side_differences, uncompared
 from credit.sides.side_rows import SideDifference
+from credit.sides.side_words import MOST_WORDS
 from credit.sides.verdict_changes import VerdictChange
 from graphs.task_means import mean_interval, ratio_interval
 from graphs.text import signed
@@ -610,7 +611,7 @@ def test_every_cost_that_a_log_states_is_compared(tmp_path: Path) -> None:
         if row["metric"].startswith("costs.")
     )
     assert (row["metric"], row["ratio"]["value"], row["stands_out"]) == ("costs.usd", 2, True)
-    assert "\ncosts.usd: a cost that the log states of the trace\n" in run("metrics", log).stdout
+    assert "\ncosts.usd: a logged cost of the trace\n" in run("metrics", log).stdout
 
 
 def of_outcomes(first: str, second: str) -> tuple[SideComparison, SideDifference]:
@@ -1382,7 +1383,7 @@ def test_what_one_task_does_is_said_of_these_tasks_alone() -> None:
     for rose, fell, runs in ((1, 0, 5), (3, 0, 2), (5, 0, 2), (7, 1, 2)):  # fewer than 8 differ, or not
         row = of_changes(rose, fell, 10 - rose - fell, runs)
         assert (row.stands_out, row.in_these, row.mark) == (False, True, "°")
-        assert row.in_short() == row.why() == "beyond chance in these tasks, not sure of others"
+        assert row.in_short() == row.why() == "in the tasks seen, not surely in others"
     assert of_changes(6, 0, 4, 2).mark == of_changes(8, 0, 2, 2).mark == "*"  # 2 / 2⁶
     assert of_changes(3, 2, 5, 2).mark == of_changes(6, 4, 0, 2).mark == ""
 

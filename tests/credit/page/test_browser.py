@@ -620,7 +620,7 @@ def test_the_first_screen_has_money_time_errors_and_failures(window: Any, tmp_pa
     found = tiles(window, out, traces, prices, rloo=credit.run(traces, "rloo"))
     assert found == {
         "traces": "3", "failed: outcome below 1": "2 / 3", "errors": "3",
-        "money at given prices": "≥ 13.75",  # of each call 4 and 0.25 for its tool, of two 0.5 for what they generated
+        "money at the given prices": "≥ 13.75",  # of each call 4 and 0.25 for its tool; two generated 0.5
         "tokens generated, 6M read": "≥ 1,000", "wall clock of traces": "≥ 2 h 13 min",
         "problems of reading": "0",
     }  # fmt: skip
@@ -628,7 +628,7 @@ def test_the_first_screen_has_money_time_errors_and_failures(window: Any, tmp_pa
         record |= {"rewards": {}, "costs": {"money": 0.125}}
     records[0]["metrics"] = {"lost_parts": 1, "unlogged_calls": 1}
     found = tiles(window, out, read(tmp_path, records))
-    assert found["money, as logged"] == "0.375" and not any("outcome" in words for words in found)
+    assert found["logged cost"] == "0.375" and not any("outcome" in words for words in found)
     assert (found["errors"], found["wall clock of traces"]) == ("≥ 3", "≥ 2 h 13 min")
     for record in records:
         del record["costs"]
@@ -687,7 +687,7 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
     claims = {"rloo": credit.run(traces, "rloo")}
     assert words_at_the_top(window, tmp_path / "page.html", Findings.of(traces, claims, prices=prices)) == [
         "What failed: 2 of 3 traces with an outcome failed.",
-        "What was lost: 9.5 of 14.25 money at the given prices (67 %) went into failed traces.",
+        "What was lost: 67 % of the money at the given prices (9.5 of 14.25) went into failed traces.",
         "Look first: no error, loop or end is more common in failed traces than chance allows within the one task with "
         "both.",
         "Money for a success: 14.25, over all traces with an outcome (an interval takes 12 tasks that differ, 8 with a "
@@ -722,7 +722,7 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
         one for one in words_at_the_top(window, tmp_path / "page.html", Findings.of(again, {})) if " lost" in one
     )
     assert lost.endswith(
-        ": 5 tokens generated (50 %) went into calls that repeat a failed call or a loop with equal arguments."
+        ": 50 % of the tokens generated (5) went into calls that repeat a failed call or a loop with equal arguments."
     )
     silent = [one | {"rewards": {}, "metrics": {"lost_parts": 1, "unlogged_calls": 1}} for one in records[:1]]
     for event in silent[0]["events"]:  # "≥ 0 errors" stood there, which says nothing
@@ -783,6 +783,7 @@ def test_the_receipt_of_a_run_that_stops_at_a_limit_says_so(window: Any, tmp_pat
         receipt = opened.page.locator("#explorer .receipt").first
         until(opened.page, "document.querySelector('#explorer .receipt h3')")
         assert "early end\tthe run stops at a limit" in receipt.inner_text()
+        assert "model\tbig" in receipt.inner_text()
         assert opened.complaints == []
 
 

@@ -144,14 +144,23 @@ def test_a_wrong_agent_is_told_with_the_numbers_of_the_tasks_that_have_such_runs
     """Over all tasks the agent was as common in failed runs as in succeeded ones, as it is right in most of them."""
     records = of_two_kinds(np.random.default_rng(3))
     stated = [{key: value for key, value in one.items() if key != "wrong"} for one in records]
-    cause = leading_causes(logs(tmp_path, stated))[0]
+    cause = leading_causes(traces := logs(tmp_path, stated))[0]
     varied = [of for of in zip(*[iter(records)] * 4, strict=True) if len({one["wrong"] for one in of}) > 1]
     won = {wrong: [one["rewards"]["team"] for of in varied for one in of if one["wrong"] == wrong] for wrong in (0, 1)}
     told = [f"{sum(won[wrong]):.0f} of {len(won[wrong])}" for wrong in (1, 0)]
     within = f"within {len(varied)} tasks of kind cancellation with such runs and others, "
     within += f"{told[0]} such runs succeeded and {told[1]} others"
     assert within in cause.told()
-    assert within in CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
+    shown = CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
+    assert within in shown
+    # Its row had the parts of all tasks: 87 % of failed and 62 % of succeeded runs.
+    parts = [f"{sum(of == kind for of in won[1]) / sum(of == kind for of in won[0] + won[1]):.0%}".replace("%", " %")
+             for kind in (0.0, 1.0)]  # fmt: skip
+    row = next(line.split() for line in shown.splitlines() if line.startswith(f"{cause.trace}  "))
+    assert " ".join(row[4:9]) == f"{len(won[1])} {' '.join(parts)}"
+    assert "; of who takes part, in tasks with such runs and others. " in shown
+    (suspect,) = triage(traces, leading=leading_causes(traces)).suspects
+    assert (suspect.failed, suspect.of_failed) == (won[1].count(0.0), (won[0] + won[1]).count(0.0))
 
 
 @pytest.mark.parametrize("worlds", [4, pytest.param(15, marks=pytest.mark.slow)])
@@ -169,11 +178,76 @@ def test_an_agent_that_acts_in_the_place_of_another_is_one_cause(tmp_path: Path,
     assert named >= 0.75 * worlds and swaps >= 0.9 * named, (swaps, named)
 
 
-def test_no_agent_acts_instead_of_one_whose_place_several_take(tmp_path: Path) -> None:
-    """Most runs without the right one have another wrong agent."""
-    records = misrouted(np.random.default_rng(6), ["billing"] * 24, ["tech", "law", "sales"], 0.7, 6)
-    causes = leading_causes(logs(tmp_path, records))
-    assert causes[0].words == "runs that desk hands to tech"
+def of_builds(random: np.random.Generator, harm: float, several: bool = False) -> list[Record]:
+    """75 tickets of 5 kinds, one or two runs of each by both builds; of one kind 4 of 10 go to a wrong bot."""
+    home, records = ["billing", "identity", "billing", "logistics", "retention"], list[Record]()
+    wrong = ["identity", "logistics", "billing"] if several else ["logistics"]
+    for task in range(75):
+        hard = random.random()
+        for build in (0, 1) * (1 + (random.random() < 0.4)):
+            bad = task % 5 == 4 and random.random() < 0.4
+            bot = str(random.choice(wrong)) if bad else home[task % 5]
+            steps = [("triage", f"to {bot}"), ("kb", "read"), (bot, "done"), ("verifier", "seen")]
+            one = run(len(records), steps, float(random.random() < (0.95 - 0.45 * hard) * (1 - harm * bad)), 1)
+            records.append(one | {"task_id": f"q{task}", "task_kind": f"k{task % 5}", "system": f"b{build}"})
+    return records
+
+
+def test_a_wrong_agent_is_named_where_too_few_runs_of_one_version_can_be_compared(tmp_path: Path) -> None:
+    """Only `--group-by task` named it: no task has many runs of one version, of which some go to the wrong agent."""
+    random, named, of_tasks = np.random.default_rng(7), 0, 0
+    for k in range(12):
+        logs(folder := tmp_path / str(k), of_builds(random, 0.88))
+        (there, *_) = [*leading_causes(read(folder, group_by="task")), None]
+        of_tasks += there is not None
+        for one in leading_causes(read(folder)):
+            if one.across == "too few tasks to tell within each":
+                named += 1
+                assert one.words == "runs that kb hands to logistics instead of retention" and one.of_kind == "k4"
+                assert one.beyond_chance and one.p is not None and one.p < 0.05
+                assert there is not None and one.where_varied == there.where_varied, "numbers of what was compared"
+                may = "(beyond chance across systems and models, too few tasks to tell within each; "
+                assert f"{may}what went wrong before may be why)" in one.told()
+    assert named >= 5 and of_tasks >= 7, (named, of_tasks)
+
+
+@pytest.mark.slow
+def test_of_wrong_agents_that_do_no_harm_versions_are_a_cause_in_one_log_of_20(tmp_path: Path) -> None:
+    random = np.random.default_rng(8)
+    found = sum(
+        any(one.beyond_chance for one in leading_causes(logs(tmp_path / str(k), of_builds(random, 0.0, k % 2 > 0))))
+        for k in range(80)
+    )
+    assert found <= 8  # 9 or more would come once in 50 such tests at 5 %
+
+
+@pytest.mark.parametrize("table", [False, True])
+def test_several_agents_that_act_in_the_place_of_one_are_one_cause(tmp_path: Path, table: bool) -> None:
+    """Each wrong agent was a cause of its own: three places for one misrouting."""
+    begin, end = ("runs in which ", " acts") if table else ("runs that desk hands to ", "")
+    for seed in range(6, 10):
+        records = misrouted(np.random.default_rng(seed), ["billing"] * 24, ["tech", "law", "sales"], 0.7, 6)
+        causes = leading_causes(traces := logs(tmp_path / str(seed), records, table))
+        (cause,) = (one for one in causes if one.of_team)
+        named = cause.words.removeprefix(begin).removesuffix(f"{end} instead of billing")
+        assert {*named.replace(" or ", ", ").split(", ")} == {"tech", "law", "sales"}
+        lacking = [one for one in records if "billing" not in {event["agent"] for event in one["events"]}]
+        assert cause.traces == len(lacking) and not left_untold(causes, ["billing"])
+        shown = next(one for one in lacking if one["trace_id"] == cause.trace)
+        assert shown["rewards"]["team"] == 0 and cause.event == ("e2" if table else "e1")
+        (first, *_) = triage(traces, leading=causes).suspects
+        assert (first.trace, first.event, first.why) == (cause.trace, cause.event, cause.words)
+
+
+def test_the_one_of_several_agents_that_does_harm_in_the_place_of_another_is_named_alone(tmp_path: Path) -> None:
+    """Of three that take the place of one two do no harm: that it is left out is no cause."""
+    random, records = np.random.default_rng(0), list[Record]()
+    for number in range(160):
+        agent = str(random.choice(["billing", "tech", "law", "sales"], p=[0.55, 0.15, 0.15, 0.15]))
+        steps = [("desk", f"to {agent}"), (agent, "done"), ("desk", "bye")]
+        records.append(run(number, steps, float(random.random() > (0.8 if agent == "tech" else 0.2)), 4))
+    (cause,) = leading_causes(logs(tmp_path, records))
+    assert cause.words == "runs that desk hands to tech"
 
 
 @pytest.mark.slow
@@ -391,7 +465,7 @@ def test_who_takes_part_is_a_cause_in_one_log_of_20_where_longer_or_shorter_runs
 
 
 def test_a_wrong_agent_that_works_longer_is_named_unless_each_of_its_runs_is_longer(tmp_path: Path) -> None:
-    """Then length alone may be why: the table has a star, and a sentence says so."""
+    """Then length alone may be why: nothing but a sentence below causes, of which there were none, said so."""
     for fixed in (False, True):
         records, random = [], np.random.default_rng(7)
         for number in range(96):
@@ -401,7 +475,22 @@ def test_a_wrong_agent_that_works_longer_is_named_unless_each_of_its_runs_is_lon
             records.append(run(number, steps, float(random.random() > (0.9 if wrong else 0.2)), 6))
         causes = leading_causes(logs(tmp_path / str(fixed), records))
         assert [(one.words, one.event) for one in causes] == [(HANDED[1], "e0")] * (not fixed)
-    assert "More failed traces lack billing, too" in CliRunner().invoke(cli, ["summary", str(tmp_path / "True")]).stdout
+    traces = read(tmp_path / "True")
+    of_task = [[(any(e["agent"] == "tech" for e in one["events"]), one) for one in task]
+               for task in zip(*[iter(records)] * 6, strict=True)]  # fmt: skip
+    varied = [pair for task in of_task if len({tech for tech, _ in task}) > 1 for pair in task]
+    wrong, right = ([one for tech, one in varied if tech == of] for of in (True, False))
+    won = [f"{sum(one['rewards']['team'] for one in of):.0f} of {len(of)}" for of in (wrong, right)]
+    said = f"Within {len(varied) // 6} tasks with such runs and others, {won[0]} runs with tech instead of billing "
+    said += f"succeeded and {won[1]} others. The former are longer, too (9 against 5 events): the log cannot tell "
+    said += "whether the agent, the length or what went wrong before is why."
+    shown = CliRunner().invoke(cli, ["summary", str(tmp_path / "True")]).stdout
+    (line,) = (line for line in shown.split("\n\n")[0].splitlines() if line.startswith("What may have gone wrong: "))
+    assert line.startswith(f"What may have gone wrong: {said} See trace t")
+    failed = {one["trace_id"] for one in wrong if not one["rewards"]["team"]}
+    assert line.split()[-1].strip(".") in failed and "More failed traces lack billing" not in shown
+    page = overview(Findings.of(traces, {}))
+    assert said in [one["told"] for one in page["findings"]] and page["triage"]["untold"] == []
 
 
 def test_causes_beyond_chance_come_before_undecided_ones_and_are_three_at_most(tmp_path: Path) -> None:

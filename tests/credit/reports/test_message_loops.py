@@ -98,7 +98,7 @@ def test_a_loop_of_messages_is_a_cause_with_an_event_and_a_cost(tmp_path: Path) 
         f"Loop of boss and coder: the same 2 messages up to 7 times in a row (such as: {ASK[1]}) in {bad} of 24" in said
     )
     assert re.search(r"the same 2 messages of boss and coder up to 7 times in a row", said)
-    assert f"{again} messages are in later rounds of loops; they cost {again * 10:,} tokens generated" in said
+    assert re.search(rf"{again} messages are in later rounds of loops; they cost .+ \({again * 10:,}\)", said)
 
 
 def worlds(random: np.random.Generator, kind: str) -> list[Step]:
