@@ -67,7 +67,7 @@ def leading_causes(
     standard errors, which is said: within tasks may be too few. What is done last in its runs comes behind what is
     done earlier, as it may follow from failing (`LastActs`). One that succeeded traces of the same tasks have more
     often is none (`UnitCounts.turned`).
-    Beside some, one more of these is named as undecided where within tasks its own p is below `CLOSE`.
+    Beside some, one more of these is named as undecided (`CauseTest.near`).
     Without both kinds, of the traces that are not known to have succeeded: causes of most, of two at least unless one
     trace is all; a trace counts least where only other calls of the tool succeeded later. Where most of the traces that
     have one of two causes have both, one is named. Of two sides, such as versions, traces of both are compared: what
@@ -205,8 +205,10 @@ def _sizes(
             size.append(())
         elif test.sure:
             size.append((1, -test.p, test.sure))
-        elif one.one.test is not None or (some and not test.close):
+        elif one.one.test is not None or (some and not test.near):
             size.append(())  # what may well be chance is told where nothing is beyond it
+        elif one.one.of_team and not test.odd:
+            size.append((-1, test.near))  # beside others alone
         else:
             more = more_failed(*one.has, *one.of)
             size.append((0, more) if more >= 2 and not kinds.counts(one.value).turned else ())
@@ -246,8 +248,8 @@ def _named(
             )
             for other in (found[j] for j in named)
         )
-        beside = tests[i].sure > 0 or (tests[i].close and bool(named) and not tests[named[-1]].close)
-        if not again and len(named) < MOST + beside:
+        beside = tests[i].sure > 0 or (tests[i].near > 0 and bool(named) and not tests[named[-1]].near)
+        if not again and len(named) < MOST + beside and (named or size[i][0] >= 0):
             named.append(i)
     return named
 
@@ -266,11 +268,11 @@ def _replacing(kinds: ComparedKinds, found: list[_Counted], tests: list[CauseTes
     """
     agent, acts = found[i].one.of_agent, found[i].one.quotes
     others = [j for j, other in enumerate(found) if other.one.of_agent not in ("", agent) and other.one.quotes != acts]
-    if not agent or not tests[i].sure or not others:
+    if not agent or not (tests[i].sure or tests[i].near) or not others:
         return i
     shared = {j: _shared(kinds, found[i], found[j]) for j in others}
     most = max(others, key=lambda j: shared[j])
-    if shared[most] <= (0.5 if acts else ALMOST) or not (acts or tests[most].sure):
+    if shared[most] <= (0.5 if acts else ALMOST) or not (acts or tests[most].sure or tests[most].near):
         return i
     its, left_out = (i, most) if acts else (most, i)
     one = found[its].one

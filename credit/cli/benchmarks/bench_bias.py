@@ -194,7 +194,7 @@ def _all_numbers(
 
 
 def _notes(rows: list[Row]) -> dict[str, str]:
-    """What captions in LaTeX say: of a score the printed legend, and of all the worlds and the options of methods."""
+    """What stands below tables in LaTeX: of a score the printed legend, and of all worlds and options of methods."""
     from credit.bench.bias_settings import setting
     from credit.bench.bias_table import worlds_of
     from credit.bench.own_worlds import micro_world
