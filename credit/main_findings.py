@@ -14,7 +14,7 @@ from credit.reports.leading_cause import LeadingCause
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.outcome_differences import OutcomeDifferences
 from credit.reports.trace_list import has_statuses
-from credit.reports.triage import TOKENS, Triage
+from credit.reports.triage import Triage
 from credit.sides.other_outcomes import other_outcomes
 from credit.sides.side_comparison import SideComparison
 from graphs.text import begin_of, counted, printable
@@ -60,7 +60,8 @@ def main_findings(
     """What failed, what changed, what went wrong most, which verdict says little, what was lost, where to look first.
 
     Of more than `MOST` these give way, the first named first: a third cause, where to look first, a second cause; of
-    causes that are beyond chance a third one, what was lost, which verdict says little.
+    causes that are beyond chance a third one, what was lost, which verdict says little. An undecided cause beside
+    one that is beyond chance has few words here.
 
     Args:
       traces: what was read.
@@ -84,6 +85,9 @@ def main_findings(
     for place, one in enumerate(causes):
         told = f"{_sentence(one.told())}{'' if one.one_side else _by_side(one.of_sides, triaged, compared)}"
         name = "Only on one side" if one.one_side else "What else went wrong" if place else "What went wrong most"
+        if place and causes[0].beyond_chance and not one.beyond_chance and not one.one_side:
+            one = dataclasses.replace(one, trace="", event="")  # it is told below, with its event
+            name, told = "What else may have gone wrong", _sentence(f"{one.words} (undecided)")
         gives_way = (2, 2, 4) if one.beyond_chance else (2, 5, 7)
         found.append((gives_way[min(place, 2)], MainFinding(name, told, one.trace, one.event)))
     swap, _, run = swap_unexplained(differing, causes)
@@ -98,7 +102,7 @@ def main_findings(
         found.append((3, MainFinding("What a verdict is worth", " ".join(worth))))
     if told := " ".join(map(_sentence, filter(None, lost))):
         found.append((4, MainFinding("What was lost", told)))
-    if look := _look_first(differing, causes, triaged, compared):
+    if look := _look_first(causes, triaged, compared):
         found.append((6, look))
     kept = sorted(sorted(range(len(found)), key=lambda i: found[i][0])[:MOST])
     return [found[i][1] for i in kept]
@@ -120,7 +124,7 @@ def _sentence(text: str) -> str:
 
 def _by_side(having: Sequence[int], triaged: Triage, compared: SideComparison | None) -> str:
     """In how many traces of each side something is, where sides were chosen."""
-    if compared is None or not triaged.sides:
+    if compared is None or not triaged.sides or not having:
         return ""
     sides = zip(compared.sides.heads, having, triaged.sides, strict=True)
     return f" {_sentence(', '.join(f'in {head} {some} of {of} traces' for head, some, of in sides))}"
@@ -159,18 +163,14 @@ def _went_wrong(traces: Traces, triaged: Triage) -> str:
     return _sentence(", ".join(told))
 
 
-def _look_first(
-    differing: OutcomeDifferences, causes: Sequence[LeadingCause], triaged: Triage, compared: SideComparison | None
-) -> MainFinding | None:
-    """How traces end early, and the event to look at first, where it is not that of the first cause."""
-    first, (what, example) = triaged.look_first(), differing.example
-    if example and triaged.tells_nothing:
-        return MainFinding("Look first", f"{first.removesuffix(TOKENS)} {_sentence(what)}".strip(), example)
-    worst = next(iter(triaged.suspects), None)
-    if worst is None or triaged.unsure or (causes and (worst.trace, worst.event) == (causes[0].trace, causes[0].event)):
+def _look_first(causes: Sequence[LeadingCause], triaged: Triage, compared: SideComparison | None) -> MainFinding | None:
+    """How traces end early, and the first of the events to look at, where it is not that of the first cause."""
+    first, worst = triaged.look_first(), next(iter(triaged.suspects), None)
+    if worst is None or (causes and (worst.trace, worst.event) == (causes[0].trace, causes[0].event)):
         return MainFinding("Look first", first) if first else None
-    text = worst.text.split(" ← ")[0]
-    said = f"{printable(worst.agent, AGENT)}, {worst.why}{f' ({begin_of(text, TEXT)})' if text else ''}."
+    text, whose = worst.text.split(" ← ")[0], f"{printable(worst.agent, AGENT)}, " if worst.agent else ""
+    whose = f"First in the table below: {whose}" if whose and triaged.unsure else whose
+    said = f"{whose}{worst.why if whose else _sentence(worst.why)[:-1]}{f' ({begin_of(text, TEXT)})' if text else ''}."
     if worst.traces > 1:
         of = (worst.of_failed or triaged.failed, worst.of_succeeded or triaged.succeeded)
         kinds = zip(triaged.kinds, (worst.failed, worst.succeeded), of, strict=True)

@@ -69,7 +69,7 @@ def leading_causes(
     standard errors, which is said: within tasks may be too few. What is done last in its runs comes behind what is
     done earlier, as it may follow from failing (`LastActs`). One that succeeded traces of the same tasks have more
     often is none (`UnitCounts.turned`).
-    Beside some, one more of these is named as undecided where within tasks its own p is below `CLOSE`.
+    Beside some, one more of these is named as undecided (`CauseTest.near`).
     Without both kinds, of the traces that are not known to have succeeded: causes of most, of two at least unless one
     trace is all; a trace counts least where only other calls of the tool succeeded later. Where most of the traces that
     have one of two causes have both, one is named. Of two sides, such as versions, traces of one are compared: what one
@@ -239,11 +239,13 @@ def _sizes(
         more = more_failed(kinds, one.value)
         if test.sure and i not in told:
             size.append((1, -test.p, test.sure))
-        # What may well be chance is told where nothing is beyond it.
-        elif i not in told and one.one.test is None and (test.close or not some) and more >= 2:
+        # What may well be chance is told where nothing is beyond it, or beside others alone.
+        elif i not in told and one.one.test is None and (test.near or not some) and one.one.of_team and not test.odd:
+            size.append((-1, test.near))
+        elif i not in told and one.one.test is None and (test.near or not some) and more >= 2:
             size.append((0, more) if not kinds.counts(one.value).turned else ())
         elif alone[i] and (of_all := more_failed(kinds, one.value, of_sides=False)) >= 2:
-            size.append((-1, of_all))
+            size.append((-2, of_all))
         else:
             size.append(())
     return size
@@ -286,9 +288,10 @@ def _named(
             )
             for other in (found[j] for j in named)
         )
-        beside = tests[i].sure > 0 or (tests[i].close and bool(named) and not tests[named[-1]].close)
+        beside = tests[i].sure > 0 or (tests[i].near > 0 and bool(named) and not tests[named[-1]].near)
         beside |= alone[i] is not None and bool(named) and alone[named[-1]] is None
-        if not again and len(named) < MOST + beside:
+        first = alone[i] is not None or size[i][2] >= 0  # what is else told beside others alone
+        if not again and len(named) < MOST + beside and (named or first):
             named.append(i)
     return named
 
@@ -307,11 +310,11 @@ def _replacing(kinds: ComparedKinds, found: list[_Counted], tests: list[CauseTes
     """
     agent, acts = found[i].one.of_agent, found[i].one.quotes
     others = [j for j, other in enumerate(found) if other.one.of_agent not in ("", agent) and other.one.quotes != acts]
-    if not agent or not tests[i].sure or not others:
+    if not agent or not (tests[i].sure or tests[i].near) or not others:
         return i
     shared = {j: _shared(kinds, found[i], found[j]) for j in others}
     most = max(others, key=lambda j: shared[j])
-    if shared[most] <= (0.5 if acts else ALMOST) or not (acts or tests[most].sure):
+    if shared[most] <= (0.5 if acts else ALMOST) or not (acts or tests[most].sure or tests[most].near):
         return i
     its, left_out = (i, most) if acts else (most, i)
     one = found[its].one

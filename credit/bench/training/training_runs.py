@@ -19,6 +19,7 @@ from credit.bench.training.training_signals import training_signal
 from credit.methods.own_functions import is_own, own_name
 from credit.methods.own_results import UnmeasuredError
 from estimators.base import Reason
+from graphs.argument_kinds import checked_kinds
 from graphs.atomic import locked
 from graphs.errors import CreditError, MissingExtraError, expect
 
@@ -33,6 +34,7 @@ TUNING_SEEDS = 3
 FIRST_TUNING_SEED = 1_000_000  # far above the seeds of results, which start at 0
 
 
+@checked_kinds()
 def run_training(
     signals: Iterable[str],
     tasks: Iterable[str | LearningTask],
@@ -82,8 +84,8 @@ def run_training(
 
     Raises:
       CreditError: a name or an option is unknown, `seeds` or `tuning` is below 1, there is no learning rate, a seed is
-        one of the sweep, a signal cannot be trained with (`train`), or the file cannot be resumed, holds rows of other
-        settings, a broken row, or one row twice; another process trains into it.
+        one of the sweep, no choice changes the reward of a task, a signal cannot be trained with (`train`), or the file
+        cannot be resumed, holds rows of other settings, a broken row, or one row twice; another process trains into it.
 
     Examples:
       `cells` of `training_comparison` compares the rows, `credit.plot.draw_training` draws them.
@@ -118,6 +120,9 @@ def run_training(
         signals = [*left_out.keep(signals, "every task", training_signal)]
     about = {**dataclasses.asdict(settings), "learning_rates": list(learning_rates)}
     all_tasks = [learning_task(task) if isinstance(task, str) else task for task in tasks]
+    for task in all_tasks:
+        if np.ptp(task.reward.reshape(task.kinds, -1), axis=1).max() <= 1e-9 * np.abs(task.reward).max():
+            raise CreditError(f"task {task.name!r} has nothing to learn: no choice changes its expected reward")
     pairs = [(task, signal) for task in all_tasks for signal in signals]
     for _, signal in pairs:
         training_signal(signal)
