@@ -35,7 +35,7 @@ TUNING_SEEDS = 3
 FIRST_TUNING_SEED = 1_000_000  # far above the seeds of results, which start at 0
 
 
-@checked_kinds()
+@checked_kinds("signals")
 def run_training(
     signals: Iterable[str],
     tasks: Iterable[str | LearningTask],
