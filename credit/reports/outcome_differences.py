@@ -473,7 +473,8 @@ class OutcomeDifferences:
             ". What went wrong before may be why" if all(apart) else " (an agent may be called where a task is hard)"
         )
         which = "did better" if self.of_task else "succeeded"
-        return [f"Traces that {which}: {'; '.join(shown + more)}{mixes}."] if shown else []
+        tests = f" These tests are corrected for the {len(self.agents)} agents." if len(self.agents) > 1 else ""
+        return [f"Traces that {which}: {'; '.join(shown + more)}{mixes}.{tests}"] if shown else []
 
     def adds(self, name: str, undecided: str = "") -> str:
         """By how much more often traces with an agent succeed, of `agents_alike`; `undecided` says so."""

@@ -132,7 +132,7 @@ def bias(
     methods = left_out.keep(methods, "every world", setting)
     if plot is not None:
         stand_ins = [Row(*cell, *[0.5] * len(SCORES)) for cell in cells(methods, worlds, group_sizes, most_batches)]
-        check_room(lambda: _drawn(stand_ins, score))
+        check_room(lambda: _drawn(stand_ins, score, group_sizes))
     tell_unchecked(methods)
     rows = _measured(cells(methods, worlds, group_sizes, most_batches), left_out)
 
@@ -163,7 +163,7 @@ def bias(
         _print(rows, score, group_sizes, left_out.absent, lines, all_methods=not methods)
         print_to_write(sentences)
     if plot is not None:
-        save_picture(_drawn(rows, score, left_out.absent), plot)
+        save_picture(_drawn(rows, score, group_sizes, left_out.absent), plot)
 
 
 def _as_named(rows: list[Row], methods: Sequence[str], worlds: Sequence[str]) -> list[Row]:
@@ -215,13 +215,13 @@ def _numbers(row: Row) -> list[Measured]:
     ]
 
 
-def _drawn(rows: list[Row], score: str, absent: Sequence[Absent] = ()) -> Figure:
+def _drawn(rows: list[Row], score: str, group_sizes: Sequence[int], absent: Sequence[Absent] = ()) -> Figure:
     from credit.plot import draw_methods
     from credit.plot.bias_dots import PANELS
 
     stated = click.get_current_context().get_parameter_source("score") is not click.core.ParameterSource.DEFAULT
     panels = PANELS if not stated else _measured_scores(rows) if score == "all" else (score,)
-    return draw_methods(rows, scores=panels, values=_values(rows), absent=absent)
+    return draw_methods(rows, k=group_sizes or None, scores=panels, values=_values(rows), absent=absent)
 
 
 def _measured_scores(rows: Sequence[Row]) -> list[str]:

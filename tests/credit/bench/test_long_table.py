@@ -269,6 +269,8 @@ def test_each_own_method_has_a_sentence_of_where_it_differs_most() -> None:
     (same,) = to_write([row._replace(value=0.2) for row in rows])[:-1]
     assert " is 0.2 for mine:a and 0.2 for rloo. " in same
     assert ". Conditions: one, groups of 2. Both are equal in both conditions. Source: `" in same
+    own_first = to_write(sorted(rows, key=lambda row: ":" not in row.method))
+    assert [re.findall(r"for (\S+?)\.? ", line) for line in own_first] == [["mine:a", "rloo"], ["mine:b", "rloo"]]
     (last,) = to_write([row for row in rows if ":" not in row.method and row.world == "one"])
     assert " is 0.1 for grpo and 0 for rloo. " in last and ". Conditions: one, groups of 2. Source: `credit" in last
 

@@ -689,7 +689,8 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
         "What failed: 2 of 3 traces with an outcome failed.",
         "What was lost: 67 % of the money at the given prices (9.5 of 14.25) went into failed traces.",
         "Look first: no error, loop or end is more common in failed traces than chance allows within the one task with "
-        "both.",
+        "both. First in the table below: a, error of web; no later call of it succeeded ({}). It happened in 3 traces: "
+        "2 of 2 failed and 1 of 1 succeeded ones. Show it",
         "Money for a success: 14.25, over all traces with an outcome (an interval takes 12 tasks that differ, 8 with a "
         "success).",
         "What it cost: money 14.25 at the given prices, 1,500 tokens generated and 6M read, 3 h 21 min of wall clock.",
