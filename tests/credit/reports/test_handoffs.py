@@ -157,7 +157,7 @@ def test_a_wrong_agent_is_told_with_the_numbers_of_the_tasks_that_have_such_runs
     parts = [f"{sum(of == kind for of in won[1]) / sum(of == kind for of in won[0] + won[1]):.0%}".replace("%", " %")
              for kind in (0.0, 1.0)]  # fmt: skip
     row = next(line.split() for line in shown.splitlines() if line.startswith(f"{cause.trace}  "))
-    assert " ".join(row[4:9]) == f"{len(won[1])} {' '.join(parts)}"
+    assert " ".join(row[6:11]) == f"{len(won[1])} {' '.join(parts)}"
     assert "; of who takes part, in tasks with such runs and others. " in shown
     (suspect,) = triage(traces, leading=leading_causes(traces)).suspects
     assert (suspect.failed, suspect.of_failed) == (won[1].count(0.0), (won[0] + won[1]).count(0.0))
