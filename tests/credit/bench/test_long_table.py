@@ -90,7 +90,11 @@ def test_latex_states_shared_conditions_once_and_what_is_not_there() -> None:
         Measured("rloo", "snr", 0.0, world="heavy_1", length=1000, shown="equal"),
     ], "my_file")  # fmt: skip
     assert text.startswith("\\begin{table}\n")
-    assert r"\caption{snr (heavy\_1; in brackets 99~\% intervals)}" in text and r"\label{tab:my-file-snr}" in text
+    assert (
+        r"\caption{snr (heavy\_1)}" in text
+        and "in brackets 99~\\% intervals\\par" in text
+        and r"\label{tab:my-file-snr}" in text
+    )
     assert r"method & T~=~10 & T~=~1,000 \\" in text
     assert r"mine:a\_b & $-0.25$ ($-0.5$ to 0.12) & -- \\" in text and r"rloo & 1,774 & equal \\" in text
 
@@ -121,7 +125,8 @@ def test_latex_writes_powers_of_ten_and_says_settings_once() -> None:
     small = Measured("rloo", "area", -8.32e-5, world="a", shown="-8e-05")
     rates = [Measured("rloo", "rate", 0.4, world=world, shown="0.4") for world in "ab"]
     text = latex([small, *rates], "t")
-    assert r"rloo & $-8 \times 10^{-5}$ \\" in text and r"\caption{area (a; rate: 0.4 throughout)}" in text
+    assert r"rloo & $-8 \times 10^{-5}$ \\" in text and r"\caption{area (a)}" in text
+    assert "rate: 0.4 throughout\\par" in text
     assert text.count(r"\begin{table}") == 1
     assert latex([small, rates[0], rates[1]._replace(shown="0.8")], "t").count(r"\begin{table}") == 2
     assert latex(rates, "t").count(r"\begin{table}") == 1  # nothing else has a caption
@@ -189,7 +194,7 @@ def test_what_is_left_out_has_no_columns_of_sizes_in_which_it_is_not_tried() -> 
         assert [number.group_size for number in found if number.method == "c3"] == [4]
         text = latex(found, "t")
         assert text.count(r"\begin{tabular}") == 1 and "groups of 1" not in text and "--" not in text
-        assert r"\caption{bias (w, groups of 4; left out: c3 (too many); of one trace" in text
+        assert r"\caption{bias (w, groups of 4)}" in text and "left out: c3 (too many)\\par\nof one trace" in text
     alone = with_absent(numbers[1:2], [Absent("critic", "w", "no")])
     assert [number.group_size for number in alone] == [1, 1]
 
@@ -264,6 +269,8 @@ def test_each_own_method_has_a_sentence_of_where_it_differs_most() -> None:
     (same,) = to_write([row._replace(value=0.2) for row in rows])[:-1]
     assert " is 0.2 for mine:a and 0.2 for rloo. " in same
     assert ". Conditions: one, groups of 2. Both are equal in both conditions. Source: `" in same
+    own_first = to_write(sorted(rows, key=lambda row: ":" not in row.method))
+    assert [re.findall(r"for (\S+?)\.? ", line) for line in own_first] == [["mine:a", "rloo"], ["mine:b", "rloo"]]
     (last,) = to_write([row for row in rows if ":" not in row.method and row.world == "one"])
     assert " is 0.1 for grpo and 0 for rloo. " in last and ". Conditions: one, groups of 2. Source: `credit" in last
 
@@ -304,7 +311,13 @@ def test_each_score_of_bias_that_is_asked_for_has_a_sentence() -> None:
         shown, plain = (CliRunner().invoke(cli, [*call, "--score", score, *more]).stdout for more in ([], ["--json"]))
         told = json.loads(plain)["to_write"]
         assert [line.partition(": ")[2] for line in shown.splitlines() if line.startswith("to write")] == told
+        of_all = told.pop(0) if score == "all" else told[0]
         assert [line.partition(" is ")[0] for line in told] == [SUBJECTS["bias"][name] for name in names]
+        # Each of eight lines had all of it.
+        source = "Source: `credit bench bias` of orchestration-credit"
+        for fact in ("t is exact, by enumeration.", "Conditions: relay-and, groups of 2.", source):
+            assert fact in of_all and (len(told) == 1 or not any(fact in line for line in told)), (fact, told)
+        assert shown.count("an advantage less the mean advantage of its state") == (score == "all")
 
 
 def test_a_difference_on_fewer_traces_says_so() -> None:
@@ -462,9 +475,9 @@ CALLS = {
 
 SAID = {
     "bias": {
-        "": "; exact numbers, by enumeration of all batches, without draws; ",
+        "": "exact numbers, by enumeration of all batches, without draws; ",
         "first": "stop-rewards: The lead stops or asks the worker, up to twice;",
-        ".*": "groups of 3; ",
+        ".*": "(groups of 3)",
         "bias": r"$|$E g~$-$~$\nabla$J$|$~/~$|$$\nabla$J$|$, the distance of the mean gradient",
         "variance": r"times the runs of a batch, over $|$$\nabla$J$|$$^2$",
     },
@@ -483,7 +496,7 @@ SAID = {
         "area": "the share, averaged over the budget",
     },
 }
-"""Words of captions: those had no condition, no definition and no seed in three of the four."""
+"""Words of captions and of what stands below: no condition, no definition and no seed stood in three of the four."""
 
 
 @pytest.mark.slow
@@ -498,9 +511,13 @@ def test_latex_has_the_cells_of_the_screen(name: str, tmp_path: Path) -> None:
     tables = re.split(r"\\begin{table\*?}", path.read_text())[1:]
     assert len(tables) >= 4
     captions = {caption.split(" (")[0]: caption for caption in re.findall(r"\\caption{(.*)}", path.read_text())}
-    first, *others = captions.values()
     label = re.search(r"\\label{(.*)}", path.read_text())
-    assert label and all(caption.endswith(rf"; more: Table~\ref{{{label[1]}}}") for caption in others), captions
+    more = rf"; notes: Table~\ref{{{label[1]}}}"  # type: ignore[index]
+    assert all(caption.endswith(more) for caption in [*captions.values()][1:]), captions
+    # A caption had 90 words: what a score is, the worlds, what was left out and what options mean.
+    assert all(len(caption.removesuffix(more).split()) < 30 for caption in captions.values()), captions
+    captions = dict(zip(captions, tables, strict=True))
+    first, *others = tables
     of_all = {OPTIONS, *(words for quantity, words in SAID[name].items() if quantity in ("", "first"))}
     assert all(words in first and not any(words in caption for caption in others) for words in of_all), captions
     for quantity, words in SAID[name].items():
