@@ -10,6 +10,7 @@ from typing import Any
 from credit.metrics.success_costs import success_line
 from credit.reports.owners import OWNED
 from credit.reports.unread_outcomes import NO_SIDE, unread_line, unscored_line
+from credit.sides.acting_agents import agents_that_changed
 from credit.sides.asked_metrics import ASKED, FIRST, LEAST_SHARE, OF_COSTS, OF_TEAM_SIZE, TOKENS, WALL_CLOCK
 from credit.sides.changed_teams import told_team_changes
 from credit.sides.comparable_traces import EARLY
@@ -154,8 +155,14 @@ class SideComparison(ComparedSides):
         by = {True: "in the typical task", False: "by geometric means over tasks"}
         if ratios := " and ".join(f"{' and '.join(of)} {by[paired]}" for paired, of in times.items()):
             said = f"{said}, at {ratios}" if said else f"{second} takes {ratios}"
-        told = [*filter(None, [said]), *["other tasks may differ"] * few, *changes, *against]
+        told = [*filter(None, [said]), *["other tasks may differ"] * few, *changes, *self._who_changed(), *against]
         return f"{'; '.join(told)}." if told else ""
+
+    def _who_changed(self) -> list[str]:
+        """Which agents write, read or cost more in a run in which they act, of the first such cost that any has more
+        of: tokens that an agent writes are what its prompt does, and make its money."""
+        every = (agents_that_changed(name, self.agents.get(name, ()), short=True) for name in ("tokens", *self.agents))
+        return next(filter(None, every), [])
 
     def _against(self, told: Sequence[SideDifference]) -> list[str]:
         """What other kinds of tasks did that move the other way than those told, by `AGAINST` of the first at least."""
@@ -188,8 +195,7 @@ class SideComparison(ComparedSides):
         for row in self.rows:
             if row.worth_telling and row.rises == up:
                 continue
-            own = (one for one in self.agents.get(row.metric, ()) if one.stands_out and (one.difference > 0) == up)
-            of = [one.agent for one in own if one.agent not in said]
+            of = [one.agent for one in self.agents.get(row.metric, ()) if one.rises == up and one.agent not in said]
             said |= {*of}
             names = up_to([printable(agent, 60) for agent in of])
             told += [f"{_name(row.metric)} of {' and '.join(names)}"] * bool(of)
@@ -264,10 +270,11 @@ class SideComparison(ComparedSides):
 
         `certain`: of no others.
         """
-        own = {name: any(one.stands_out for one in of) for name, of in self.agents.items()}
+        own = {name: any(one.rises is not None for one in of) for name, of in self.agents.items()}
         rows = [row for row in self.rows if row.metric in own and (row.worth_telling or own[row.metric])]
         rows = rows or [row for row in self.rows if row.metric in own and not certain]
         told = [agents_of_change(row, self.agents[row.metric], self.alone) for row in rows]
+        told += [one for name, of in self.agents.items() for one in agents_that_changed(name, of)]
         tested = any(one.test is not None and one.test.p is not None for row in rows for one in self.agents[row.metric])
         starred = any(own[row.metric] for row in rows)
         end = "* beyond chance" if starred else "agents undecided" if tested else "agents not tested"
