@@ -1,0 +1,61 @@
+"""A tool or a model that much of the wall clock goes into is named, with the seconds of one call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.credit.cli.logs import run, trace, write
+
+TOOLS = ("search_kb", "get_profile", "track_parcel")
+
+
+def timed(
+    path: Path, seconds: Callable[[str, int], float], model: Callable[[str, int], float] = lambda agent, i: 1.0
+) -> Path:
+    """40 runs of two versions in which one of three agents calls its tool twice, with what each call takes."""
+    rng, lines = np.random.default_rng(0), []
+    for i in range(40):
+        agent, tool = f"agent{i % 3}", TOOLS[i % 3]
+        events: list[dict[str, Any]] = [{"id": "s", "type": "human_intervention", "agent": "user", "t": 0}]
+        edges, now = [], 0.0
+        for k, name in enumerate(["router", agent, agent]):
+            now += model(name, i) * np.exp(0.2 * rng.normal())
+            events.append({"id": f"m{k}", "type": "message", "agent": name, "t": now, "tokens": 20})
+            edges.append({"src": f"r{k - 1}" if k > 1 else f"m{k - 1}" if k else "s", "dst": f"m{k}",
+                          "type": "temporal"})  # fmt: skip
+            if k:
+                events.append({"id": f"c{k}", "type": "tool_call", "agent": name, "tool": tool, "t": now})
+                now += seconds(tool, i) * np.exp(0.2 * rng.normal())
+                events.append({"id": f"r{k}", "type": "tool_result", "agent": name, "tool": tool, "t": now})
+                edges.append({"src": f"m{k}", "dst": f"c{k}", "type": "temporal"})
+                edges.append({"src": f"c{k}", "dst": f"r{k}", "type": "return"})
+        line = trace(f"t{i}", f"q{i}", float(i % 5 > 0), events=events, edges=edges, system=f"v{i % 2}")
+        lines.append(line | {"costs": {}})
+    return write(path, lines)
+
+
+def slow(tool: str, i: int) -> float:
+    return 8.7 if tool == "search_kb" else 0.7
+
+
+def test_a_slow_tool_is_named_with_the_seconds_of_a_call(tmp_path: Path) -> None:
+    """A call of it took twelve times what others do, and nothing in the summary said so."""
+    found = json.loads(run("summary", timed(tmp_path / "x.jsonl", slow), "--json").stdout)
+    (told,) = [one["told"] for one in found["findings"] if one["name"] == "Where time goes"]
+    assert "of the wall clock goes into calls of search_kb, " in told and " in the 14 traces with one: " in told
+    assert "seconds a call (median; other tools 0.7" in told and told == f"{found['slowest']}."
+    printed = run("summary", tmp_path / "x.jsonl").stdout.replace("\n", " ")
+    assert printed.count("goes into calls of search_kb") == 1
+
+
+def test_a_slow_model_is_named_and_none_of_like_ones(tmp_path: Path) -> None:
+    log = timed(tmp_path / "x.jsonl", lambda tool, i: 0.7, lambda agent, i: 9.0 if agent == "agent1" else 1.0)
+    told = json.loads(run("summary", log, "--json").stdout)["slowest"]
+    assert "goes into model calls of agent1, " in told and "calls of search_kb" not in told
+    alike = timed(tmp_path / "y.jsonl", lambda tool, i: 0.7)
+    assert json.loads(run("summary", alike, "--json").stdout)["slowest"] == ""
