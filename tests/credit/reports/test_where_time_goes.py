@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tests.credit.cli.logs import run, trace, write
 
@@ -59,3 +60,18 @@ def test_a_slow_model_is_named_and_none_of_like_ones(tmp_path: Path) -> None:
     assert "goes into model calls of agent1, " in told and "calls of search_kb" not in told
     alike = timed(tmp_path / "y.jsonl", lambda tool, i: 0.7)
     assert json.loads(run("summary", alike, "--json").stdout)["slowest"] == ""
+
+
+def test_costs_have_the_seconds_of_a_call(tmp_path: Path) -> None:
+    """The sums of a tool that is called often, and of a slow one, were alike."""
+    log = timed(tmp_path / "x.jsonl", slow)
+    rows = {by: {row["unit"]: row["call_seconds"] for row in
+                 json.loads(run("costs", log, "--by", by, "--json").stdout)["costs"]}
+            for by in ("tool", "agent", "system")}  # fmt: skip
+    assert rows["tool"]["search_kb"] == pytest.approx(8.7, rel=0.2)
+    assert rows["tool"]["get_profile"] == pytest.approx(0.7, rel=0.2)
+    assert rows["tool"]["no tool"] == pytest.approx(1, rel=0.2) == rows["agent"]["agent0"]
+    printed = run("costs", log, "--by", "tool").stdout
+    assert "seconds of work  seconds a call  errors" in printed
+    assert "seconds a call: median of a tool's calls, or of model calls" in printed
+    assert "seconds a call" not in run("costs", log, "--by", "system").stdout
