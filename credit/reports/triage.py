@@ -309,9 +309,10 @@ def triage(
     compared = compared_kinds(traces, judged if side is None else judged_traces(traces, success_at))
     texts = texts or functools.partial(event_texts, traces)
     kinds = judged.failed, judged.succeeded
+    marks = {_row(traces, one): one.late for one in leading if one.late}
     leading = leading if judged.both else ()
     suspects, left_out, sure = _suspects(
-        traces, calls, failures, most, kinds, compared if judged.both else None, texts, side, leading, number
+        traces, calls, failures, most, kinds, compared if judged.both else None, texts, side, leading, number, marks
     )
     by_number = any(one.position is None for one in suspects)
     states = has_statuses(traces)
@@ -601,6 +602,7 @@ def _suspects(
     side: np.ndarray | None,
     leading: Sequence[Leading],
     number: tuple[str, str],
+    marks: dict[int, str],
 ) -> tuple[tuple[Suspect, ...], int, int]:
     """The events, how many more there are, and `Triage.sure`. `kinds`: failed and succeeded traces: bool [traces]."""
     graph, n = traces.graph, traces.sizes
@@ -636,16 +638,17 @@ def _suspects(
     @functools.cache
     def late(cause: tuple[str, str]) -> str:
         """That it is done last in its runs (`LastActs`)."""
-        if cause in led:
-            return leading[led[cause]].late
-        rows = np.array([one.row for one in causes.of[cause]])
-        return "" if compared is None else acts.told(rows, failed | succeeded)
+        rows = [one.row for one in causes.of[cause]]
+        if compared is None or cause in led:
+            return next((marks[row] for row in rows if row in marks), "")
+        return acts.told(np.array(rows), failed | succeeded)
 
     def order(of: tuple[tuple[str, str], list[_Found]]) -> tuple[Any, ...]:
         """What went wrong most, then what is surely more common, that which is done last behind, and the rest."""
         (cause, its), (kind, above) = of, place[of[0]]
         sure = above < 0
-        return led.get(cause, len(lead)), its[0].row not in lead, kind, not sure, sure and late(cause) != "", above
+        behind = (sure or compared is None) and late(cause) != ""
+        return led.get(cause, len(lead)), its[0].row not in lead, kind, not sure, behind, above
 
     named.sort(key=order)
     if (

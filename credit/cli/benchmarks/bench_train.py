@@ -301,7 +301,7 @@ def _settings(
 
 
 def _notes(about: dict[str, str]) -> dict[str, str]:
-    """What captions in LaTeX say, by quantity; the words are those of the printed legend."""
+    """What stands below tables in LaTeX, by quantity; the words are those of the printed legend."""
     return LEGENDS | {
         "rate": about["rate"].partition(EDGE)[0].removeprefix("rate: "),
         AT_EDGE: EDGE.removeprefix("; "),

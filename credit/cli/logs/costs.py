@@ -31,7 +31,7 @@ TERMS = (
 OF_OTHERS = "no part of the team, so what it cost is in no sum:"
 A_CALL = "seconds a call"
 OF_A_CALL = f"{A_CALL}: median of a tool's calls, or of model calls"
-OF_MODELS = "a model's row: its calls, without the tools that it called"
+OF_MODELS = "seconds of work of a model's row: without those of the tools that it called"
 HEADS = {
     "tool_calls": "tool calls",
     "tokens": "tokens",
@@ -174,9 +174,8 @@ def _print(
     lacking = {name for name in stated if any(name not in row.stated for row in rows[:-1])}  # but the total
     for row in rows:
         amounts = [_text(row.sums()[name], row.lacks_lines) for name in ("events", *names)]
-        amounts[after + 1 : after + 1] = [
-            "" if len(rows) > 1 and row is rows[-1] else printed(row.call_seconds)
-        ] * timed
+        of_a_call = "" if len(rows) > 1 and row is rows[-1] else printed(row.call_seconds)
+        amounts[after + 1 : after + 1] = [of_a_call] * timed
         told = [at_least(printed(row.stated.get(name), 6), row is rows[-1] and name in lacking) for name in stated]
         table.add_row(words(row.unit), *amounts, *told)
     console.print(table)

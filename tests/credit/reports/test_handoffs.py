@@ -156,8 +156,8 @@ def test_a_wrong_agent_is_told_with_the_numbers_of_the_tasks_that_have_such_runs
     # Its row had the parts of all tasks: 87 % of failed and 62 % of succeeded runs.
     parts = [f"{sum(of == kind for of in won[1]) / sum(of == kind for of in won[0] + won[1]):.0%}".replace("%", " %")
              for kind in (0.0, 1.0)]  # fmt: skip
-    row = next(line.split() for line in shown.splitlines() if line.startswith(f"{cause.trace}  "))
-    assert " ".join(row[4:9]) == f"{len(won[1])} {' '.join(parts)}"
+    row = next(" ".join(line.split()) for line in shown.splitlines() if line.startswith(f"{cause.trace}  "))
+    assert f" {len(won[1])} {' '.join(parts)} " in row
     assert "; of who takes part, in tasks with such runs and others. " in shown
     (suspect,) = triage(traces, leading=leading_causes(traces)).suspects
     assert (suspect.failed, suspect.of_failed) == (won[1].count(0.0), (won[0] + won[1]).count(0.0))
@@ -172,7 +172,9 @@ def test_an_agent_that_acts_in_the_place_of_another_is_one_cause(tmp_path: Path,
         causes = leading_causes(traces := logs(tmp_path / str(k), stated))
         of_team = [one for one in causes if one.of_team]
         named += bool(of_team)
-        swaps += [one.words for one in of_team] == ["runs that kb hands to identity instead of retention"]
+        swaps += [one.words for one in of_team if one.beyond_chance] == [
+            "runs that kb hands to identity instead of retention"
+        ]
         assert len({(one.trace, one.event) for one in triage(traces, leading=causes).suspects}) == len(of_team)
         assert not left_untold(causes, ["retention"]) or not of_team
     assert named >= 0.75 * worlds and swaps >= 0.9 * named, (swaps, named)
