@@ -31,8 +31,8 @@ class CallTimes:
       of_model: whether it is an agent.
       seconds: the test of the mean of a trace with such calls, within tasks as of any metric. Its p is corrected by
         Holm's method, for tools and models alone.
-      part: what the difference is for all calls of a trace, over the mean wall clock of traces with such calls; None where
-        that is not known.
+      part: what the difference is for all calls of a trace, over the mean wall clock of traces with such calls; None
+        where that is not known.
     """
 
     name: str
