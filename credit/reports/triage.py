@@ -152,6 +152,8 @@ class Leading(Protocol):
     @property
     def beyond_chance(self) -> bool | None: ...
     @property
+    def one_side(self) -> object | None: ...
+    @property
     def late(self) -> str: ...
     @property
     def where_varied(self) -> tuple[int, ...] | None: ...
@@ -269,7 +271,8 @@ def triage(
       calls: its tool calls, where they are known already.
       side: as of `judged_traces`.
       texts: gives the texts of events by their rows and a length; None for those of the logs (`event_texts`).
-      leading: what went wrong most (`leading_causes`). Of failed and succeeded traces it comes first.
+      leading: what went wrong most (`leading_causes`). Of failed and succeeded traces it comes first, but for what one
+        side alone has.
       number: `OutcomeDifferences.example`. It comes first where no cause does and none is surely more common.
 
     Returns:
@@ -304,13 +307,13 @@ def triage(
     calls = calls or ToolCalls(traces)
     failures = calls.failures()
     judged = judged_traces(traces, success_at, side)
-    # What made one of two sides fail is a cause, as of `leading_causes`.
-    compared = compared_kinds(traces, judged if side is None else judged_traces(traces, success_at))
+    compared = compared_kinds(traces, judged, between=True)
     texts = texts or functools.partial(event_texts, traces)
     kinds = judged.failed, judged.succeeded
-    leading = leading if judged.both else ()
+    leading = [one for one in leading if one.one_side is None] if judged.both else ()
+    marks = {_row(traces, one): one.late for one in leading if one.late}
     suspects, left_out, sure = _suspects(
-        traces, calls, failures, most, kinds, compared if judged.both else None, texts, side, leading, number
+        traces, calls, failures, most, kinds, compared if judged.both else None, texts, side, leading, number, marks
     )
     by_number = any(one.position is None for one in suspects)
     states = has_statuses(traces)
@@ -484,7 +487,7 @@ def serious_events(traces: Traces, calls: ToolCalls, judged: JudgedTraces) -> li
     """
     kinds = judged.failed, judged.succeeded
     found = _by_seriousness(traces, calls, calls.failures(), kinds)
-    causes = _Causes(traces, found, kinds, compared_kinds(traces, judged) if judged.both else None)
+    causes = _Causes(traces, found, kinds, compared_kinds(traces, judged, between=True) if judged.both else None)
     return [one.row for cause in sorted(causes.of, key=causes.place) for one in causes.of[cause]]
 
 
@@ -590,7 +593,11 @@ class _Causes:
         (bad, good), (failed, succeeded) = self._counts(having), (int(kind.sum()) for kind in self._kinds)
         if self._compared is None or not bad + good:
             return 0, 0.0
-        units = self._compared.counts(np.isin(self._compared.rows, having)) if self._compared.within else None
+        kinds, units = self._compared, None
+        if kinds.side.any() and not kinds.within:
+            kinds = kinds._replace(within=True, unit=np.unique(kinds.side, return_inverse=True)[1], task=kinds.side)
+        if kinds.within:
+            units = kinds.counts(np.isin(kinds.rows, having))
         shares = units.shares() if units else (bad, failed, good, succeeded)
         above = surely_above(*shares) if shares[1] > 0 else 0.0
         if above > 0:
@@ -609,6 +616,7 @@ def _suspects(
     side: np.ndarray | None,
     leading: Sequence[Leading],
     number: tuple[str, str],
+    marks: dict[int, str],
 ) -> tuple[tuple[Suspect, ...], int, int]:
     """The events, how many more there are, and `Triage.sure`. `kinds`: failed and succeeded traces: bool [traces]."""
     graph, n = traces.graph, traces.sizes
@@ -644,16 +652,17 @@ def _suspects(
     @functools.cache
     def late(cause: tuple[str, str]) -> str:
         """That it is done last in its runs (`LastActs`)."""
-        if cause in led:
-            return leading[led[cause]].late
-        rows = np.array([one.row for one in causes.of[cause]])
-        return "" if compared is None else acts.told(rows, failed | succeeded)
+        rows = [one.row for one in causes.of[cause]]
+        if compared is None or cause in led:
+            return next((marks[row] for row in rows if row in marks), "")
+        return acts.told(np.array(rows), failed | succeeded)
 
     def order(of: tuple[tuple[str, str], list[_Found]]) -> tuple[Any, ...]:
         """What went wrong most, then what is surely more common, that which is done last behind, and the rest."""
         (cause, its), (kind, above) = of, place[of[0]]
         sure = above < 0
-        return led.get(cause, len(lead)), its[0].row not in lead, kind, not sure, sure and late(cause) != "", above
+        behind = (sure or compared is None) and late(cause) != ""
+        return led.get(cause, len(lead)), its[0].row not in lead, kind, not sure, behind, above
 
     named.sort(key=order)
     if (

@@ -242,9 +242,11 @@ def _print(
     *,
     all_methods: bool,
 ) -> None:
+    centred = _CENTRED  # once
     for name in SCORES if score == "all" else (score,):
         stdout().print(_table(rows, name, absent))
-        stdout().print(f"{name}: {LEGENDS[name]}.", soft_wrap=True)
+        stdout().print(f"{name}: {LEGENDS[name].replace(_CENTRED, centred)}.", soft_wrap=True)
+        centred = "" if _CENTRED in LEGENDS[name] else centred
     for line in lines:
         stdout().print(words(line), soft_wrap=True)
     stdout().print(words(_sizes(rows, group_sizes)) if group_sizes else PAIR, soft_wrap=True)

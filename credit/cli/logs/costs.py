@@ -29,7 +29,7 @@ TERMS = (
     ("money: ≥", "money ≥: a count or a price is missing"),
 )
 OF_OTHERS = "no part of the team, so what it cost is in no sum:"
-OF_MODELS = "a model's row: its calls, without the tools that it called"
+OF_MODELS = "seconds of work of a model's row: without those of the tools that it called"
 HEADS = {
     "tool_calls": "tool calls",
     "tokens": "tokens",

@@ -142,8 +142,9 @@ def summary(
     hints: list[str] = []
     shown: list[Unit] = []
     paid, calls = np.zeros(traces.sizes.traces, bool), ToolCalls(traces)
-    causes = leading_causes(traces, success_at=success_at, calls=calls, side=side)
-    differences = outcome_differences(traces, success_at=success_at, calls=calls, side=side,
+    heads, of_model = ((), "") if chosen is None else (chosen.heads, chosen.of_model)
+    causes = leading_causes(traces, success_at=success_at, calls=calls, side=side, heads=heads, of_model=of_model)
+    differences = outcome_differences(traces, success_at=success_at, calls=calls, side=side, of_model=of_model,
                                       paid=agents_paid(traces, prices))  # fmt: skip
     if has_outcomes(traces):
         from credit.method_summary import credit_hints, empty_notes, reason_counts
@@ -216,7 +217,7 @@ def summary(
         console, ids = stdout(), traces.traces["trace"].to_pylist()
         unscored = int(np.sum(~np.isfinite(traces.reward[: len(paid)])))
         none = unscored == len(ids)
-        print_lines(console, NO_OUTCOME if none else "In short", map(_line, findings))
+        print_lines(console, NO_OUTCOME if none else "In short", [_line(one, ids) for one in findings])
         shown_causes = {(one.trace, one.event) for one in findings}
         worst = told_causes(tuple(one for one in causes if (one.trace, one.event) not in shown_causes))
         worst += left_untold(causes, differences.lacking_agents(), swap_unexplained(differences, causes)[1])
@@ -248,9 +249,11 @@ def summary(
     leave(ctx, traces, allow_bad)
 
 
-def _line(one: MainFinding) -> str:
-    event = f"event {one.event} of " if one.event else ""
-    return f"{one.name}: {one.told}{f' See {event}trace {one.trace}.' if one.trace else ''}"
+def _line(one: MainFinding, ids: list[str]) -> str:
+    if not one.trace:
+        return f"{one.name}: {one.told}"
+    event, trace = f"event {one.event} of " if one.event else "", cut_id(one.trace, ids, 14)
+    return f"{one.name}: {one.told} See {event}trace {trace}{'' if trace.endswith('…') else '.'}"
 
 
 def _finite(row: dict[str, Any]) -> dict[str, Any]:

@@ -312,7 +312,13 @@ def test_each_score_of_bias_that_is_asked_for_has_a_sentence() -> None:
         shown, plain = (CliRunner().invoke(cli, [*call, "--score", score, *more]).stdout for more in ([], ["--json"]))
         told = json.loads(plain)["to_write"]
         assert [line.partition(": ")[2] for line in shown.splitlines() if line.startswith("to write")] == told
+        of_all = told.pop(0) if score == "all" else told[0]
         assert [line.partition(" is ")[0] for line in told] == [SUBJECTS["bias"][name] for name in names]
+        # Each of eight lines had all of it.
+        source = "Source: `credit bench bias` of orchestration-credit"
+        for fact in ("t is exact, by enumeration.", "Conditions: relay-and, groups of 2.", source):
+            assert fact in of_all and (len(told) == 1 or not any(fact in line for line in told)), (fact, told)
+        assert shown.count("an advantage less the mean advantage of its state") == (score == "all")
 
 
 def test_a_difference_on_fewer_traces_says_so() -> None:

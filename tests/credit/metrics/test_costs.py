@@ -134,6 +134,8 @@ def test_units_cross_and_their_rows_add_up_to_those_of_each(tmp_path: Path) -> N
         assert refused.exit_code == 1 and "each once" in refused.output
     told = json.loads(CliRunner().invoke(cli, ["costs", str(tmp_path), "--by", "agent, model", "--json"]).stdout)
     assert told["by"] == "agent,model" and told["costs"][0]["unit"] == "worker, big"
+    printed = CliRunner().invoke(cli, ["costs", str(tmp_path), "--by", "agent,model"]).stdout
+    assert "seconds of work of a model's row: without those of the tools that it called" in printed  # calls it counts
 
 
 def test_sums_by_hand(traces: Traces, tmp_path: Path) -> None:

@@ -421,7 +421,9 @@ def test_an_agent_that_does_worse_within_tasks_is_not_said_to_be_called_where_th
             assert (
                 one < other - 0.4
                 and tasks >= 18
-                and told.endswith("beyond chance). What went wrong before may be why.")
+                and told.endswith(
+                    "chance). What went wrong before may be why. These tests are corrected for the 2 agents."
+                )
             )
             within = f" ({one:.0%} against {other:.0%} within {tasks} tasks with both, beyond chance)"
             assert within.replace("%", " %") in told
