@@ -13,7 +13,7 @@ import numpy as np
 from credit.reports.compared_kinds import ComparedKinds
 from graphs.dealing import dealt
 from graphs.task_means import LEAST_TASKS, LEVEL
-from graphs.text import amount, counted, percent
+from graphs.text import amount, counted, part_of, percent
 
 __all__ = ["CauseEvidence", "cause_evidence"]
 
@@ -102,8 +102,7 @@ class CauseEvidence:
         if not some or not others:
             return ""
         if self.once:
-            part = percent(rest / of_rest)
-            return f"it occurs only in tasks run once: {lost} of these {of} {did}, against {part} of others"
+            return f"it occurs only in tasks run once: {lost} of these {of} {did}, of others {part_of(rest, of_rest)}"
         return f"in tasks with it {lost} of {counted(of, 'trace')} {did}, in others {rest} of {of_rest}"
 
 
