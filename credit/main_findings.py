@@ -85,14 +85,14 @@ def main_findings(
     if selected:
         found.append((0, MainFinding("Traces with an outcome", selected)))
     if compared is not None and change:
-        where = f" {_sentence(team)}" if (team := compared.by_team()) else ""
+        where = "".join(f" {_sentence(more)}" for more in (compared.by_team(), compared.in_time) if more)
         name = f"What changed from {' to '.join(compared.sides.heads)}"
         found.append((1, MainFinding(name, f"{change}{where} {others}".rstrip())))
     for place, one in enumerate(causes):
-        told = f"{_sentence(one.told())}{_by_side(one.of_sides, triaged, compared)}"
-        name = "What else went wrong" if place else "What went wrong most"
-        if place and causes[0].beyond_chance and not one.beyond_chance:  # it is told below, with its event
-            one = dataclasses.replace(one, trace="", event="")
+        told = f"{_sentence(one.told())}{'' if one.one_side else _by_side(one.of_sides, triaged, compared)}"
+        name = "Only on one side" if one.one_side else "What else went wrong" if place else "What went wrong most"
+        if place and causes[0].beyond_chance and not one.beyond_chance and not one.one_side:
+            one = dataclasses.replace(one, trace="", event="")  # it is told below, with its event
             name, told = "What else may have gone wrong", _sentence(f"{one.words} (undecided)")
         gives_way = (2, 2, 4) if one.beyond_chance else (2, 5, 7)
         found.append((gives_way[min(place, 2)], MainFinding(name, told, one.trace, one.event)))

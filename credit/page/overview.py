@@ -106,11 +106,13 @@ def overview(findings: Findings) -> dict[str, Any]:
     calls = ToolCalls(traces)
     side = None if findings.sides is None else findings.sides.side
     by_side = () if findings.sides is None else (findings.sides.side, findings.sides.heads)
+    heads, of_model = ((), "") if findings.sides is None else (findings.sides.heads, findings.sides.of_model)
     differing = outcome_differences(
-        traces, success_at=findings.success_at, calls=calls, side=side, paid=agents_paid(traces, findings.prices)
-    )
+        traces, success_at=findings.success_at, calls=calls, side=side, of_model=of_model,
+        paid=agents_paid(traces, findings.prices),
+    )  # fmt: skip
     asked: dict[str, Any] = {"success_at": findings.success_at, "calls": calls, "texts": findings.texts, "side": side}
-    causes = leading_causes(traces, **asked)
+    causes = leading_causes(traces, **asked, heads=heads, of_model=of_model)
     found = triage(traces, **asked, leading=causes, number=differing.example)
     verdicts = verdict_errors(traces, findings.success_at)
     result: dict[str, Any] = {

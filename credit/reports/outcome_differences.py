@@ -164,7 +164,7 @@ class OutcomeDifferences:
       agents_alike: of others, those of `LEAST_TASKS` tasks with both that differ: the mean difference of these parts,
         its 95 % interval over tasks, and how many tasks.
       paid_in, agents_paid: what costs are known in, in words, and the part of it that each agent took.
-      by_model: how often traces failed by model and by system, whatever their sides; by system only without sides.
+      by_model: how often traces failed by model and by system; by system only without sides.
       unread, unscored: what `unread_outcomes` and `unscored_ends` say of traces with outcomes that are not among these,
         or with none; "" of none.
       swap: of `longer_swap`, where failed traces have more events beyond chance; and the trace to look at.
@@ -216,7 +216,7 @@ class OutcomeDifferences:
         plain, by = dataclasses.asdict(dataclasses.replace(self, by_model=ModelFailures())), self.by_model
         del plain["by_model"]
         return plain | {
-            "models": by.models, "systems": by.systems, "agent_models": by.agents, "in_system": by.in_system,
+            "models": by.models, "systems": by.systems, "agent_models": by.agents, "in_system": "system" in by.inside,
             "headline": self.headline(), "opening": self.opening(), "hints": self.hints(),
             "lines": self.lines(), "same": self.same(), "rows": rows, "kinds": self.kinds
         }  # fmt: skip
@@ -342,7 +342,8 @@ class OutcomeDifferences:
         for row in self.rows:
             whose = row.owners.told(_against)
             owned += [f"The difference in {row.what} is {whose}."] if whose else []
-            owned += [f"{row.what[0].upper()}{row.what[1:]}: {row.late}."] if row.late else []
+            begin = row.what[0] if ", then " in row.what else row.what[0].upper()  # a tool's name stays
+            owned += [f"{begin}{row.what[1:]}: {row.late}."] if row.late else []
         others = [*self._known(), *self._between(), *self.by_model.lines(rest=bool(self.rows)), *self._by_agent()]
         return [*filter(None, [kinds]), *self._verdict(), *others, *owned]
 
@@ -454,13 +455,13 @@ class OutcomeDifferences:
 
     def _by_agent(self, most: int = 5) -> list[str]:
         """How often traces with an agent succeeded, and traces without it, and whether that is beyond chance."""
-        shown, apart = [], []
+        shown, apart, both = [], [], f"with both{' on one side' * self.sided}"
         sure = {row.what for row in self.rows if row.stands_out}
         for name, good, every, rest, others in self.agents[:most]:
             shown.append(f"with {printable(name, 60)} {good} of {every}, without it {rest} of {others}")
             one, other, tasks = self.agents_within.get(name, (0.0, 0.0, 0))
             apart.append((one - other) * (good * others - rest * every) > 0)
-            within = f"{percent(one)} against {percent(other)} within {counted(tasks, 'task')} with both, beyond chance"
+            within = f"{percent(one)} against {percent(other)} within {counted(tasks, 'task')} {both}, beyond chance"
             undecided = "undecided" * (not tasks and f"{WITH} {name}" not in sure)
             beside = [*filter(None, [within * bool(tasks), undecided])]
             if name in self.agents_alike:
@@ -480,7 +481,7 @@ class OutcomeDifferences:
         """By how much more often traces with an agent succeed, of `agents_alike`; `undecided` says so."""
         *ends, tasks = self.agents_alike[name]
         points, low, high = (f"{100 * end:+z.0f}".replace("+0", "0") for end in ends)
-        both = f"{undecided} within {counted(tasks, 'task')} with both".strip()
+        both = f"{undecided} within {counted(tasks, 'task')} with both{' on one side' * self.sided}".strip()
         return f"{points} percentage points, {low} to {high}, {both}"
 
     def of_units(self, by: str) -> str:
@@ -527,6 +528,7 @@ def outcome_differences(
     success_at: float | None = None,
     calls: ToolCalls | None = None,
     side: np.ndarray | None = None,
+    of_model: str = "",
     paid: tuple[str, dict[str, float]] = ("", {}),
 ) -> OutcomeDifferences:
     """Compare failed with succeeded traces in length, errors, also by agent, ends, loops, tokens, times, agents, tools.
@@ -546,6 +548,7 @@ def outcome_differences(
       success_at: the least outcome of a success, as of `judged_traces`.
       calls: its tool calls, where they are known already.
       side: of each trace, where only traces of one side are compared, as those of two versions: int [traces].
+      of_model: as of `model_failures`.
       paid: what costs are known in, in words, and the part of it that each agent took (`agents_paid`).
 
     Reference: Mann and Whitney 1947; van Elteren 1960; Brunner and Munzel 2000; Holm 1979; Tarone 1990.
@@ -661,7 +664,7 @@ def outcome_differences(
     if apart and of_task:
         lower, both = below_their_own(known, judged.stratum)
         of_any = compared._replace(failed=lower, told=both)
-    parts, parts_within, alike = _by_agent(traces, scored[told], ~failed[told], calls)
+    parts, parts_within, alike = _by_agent(traces, scored[told], ~failed[told], judged.stratum[told], calls)
     example, every_id = ("", ""), traces.traces["trace"].to_pylist()
     at_end = {row.what for row in rows if row.late}
     clear = [row for row in rows if row.worth_telling and at_end.isdisjoint((row.what, row.same_as, row.mostly))]
@@ -680,7 +683,7 @@ def outcome_differences(
         told_swap, lacks, at = longer_swap(compared, acting, values[LENGTH], "did better" if of_task else "succeeded")
         swap = told_swap, lacks, every_id[int(scored[at])] if told_swap else ""
     median = float(np.median(known)) if judged.graded and not of_task else math.nan
-    by_model = model_failures(traces, judged if side is None else judged_traces(traces, success_at))
+    by_model = model_failures(traces, judged, of_model)
     if side is not None:  # what differs between the sides stands with them
         by_model = dataclasses.replace(by_model, systems=())
     return OutcomeDifferences(
@@ -720,7 +723,7 @@ def _mostly(
 
 
 def _by_agent(
-    traces: Traces, scored: np.ndarray, good: np.ndarray, calls: ToolCalls
+    traces: Traces, scored: np.ndarray, good: np.ndarray, stratum: np.ndarray, calls: ToolCalls
 ) -> tuple[
     tuple[tuple[str, int, int, int, int], ...],
     dict[str, tuple[float, float, int]],
@@ -735,7 +738,7 @@ def _by_agent(
     task, found = task_ids(traces)[scored], []
     for i in shown:
         rows = having[i] | lost[i]
-        found.append(_within_tasks(having[i, rows], good[rows], task[rows]))
+        found.append(_within_tasks(having[i, rows], good[rows], stratum[rows], task[rows]))
     corrected = holm([p for *_, p in found], [fact_of(having[i] - 1.0 * lost[i]) for i in shown])
     within, alike = {}, {}
     for i, (one, other, p), sure in zip(shown, found, corrected, strict=True):
@@ -749,16 +752,22 @@ def _by_agent(
     return parts, within, alike
 
 
-def _within_tasks(has: np.ndarray, good: np.ndarray, task: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Of each task with traces of both kinds the parts that are good, and p; NaN without one."""
-    _, of = np.unique(task, return_inverse=True)
+def _within_tasks(
+    has: np.ndarray, good: np.ndarray, stratum: np.ndarray, task: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Of each task with traces of both kinds, on one side, the parts that are good, and p; NaN without one."""
+    _, first, of = np.unique(stratum, return_index=True, return_inverse=True)
     size, some = np.bincount(of), np.bincount(of, has)
     both, many = (some > 0) & (some < size), np.maximum(some * (size - some), 1)
     if not both.any():
         return np.zeros(0), np.zeros(0), math.nan
     one, other = (np.bincount(of, good & kind)[both] / np.bincount(of, kind)[both] for kind in (has, ~has))
+    _, place = np.unique(task[first][both], return_inverse=True)
+    sides = np.bincount(place)
+    many[both] *= sides[place]  # a task counts once
     kept = both[of]
     p, least = dealt((good * (size / many)[of])[kept], has[kept], of[kept])
+    one, other = (np.bincount(place, part) / sides for part in (one, other))
     return one, other, p if least < LEVEL else math.nan
 
 
@@ -840,10 +849,10 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
         yield f"calls of {name}", count(its), its
     agent = np.asarray(graph.agent_ids)[calls.rows]
     earlier, later = consecutive(agent)  # of one agent: what others call between, or at once, is no order of its
-    rows = calls.rows[later]
+    first, rows = calls.rows[earlier], calls.rows[later]
     order = np.array([f"{a}, then {b}" for a, b in zip(called[earlier], called[later], strict=True)], object)
     for name in _frequent(order, trace[rows]):
-        yield name, count(rows[order == name]), rows[order == name]
+        yield name, count(rows[order == name]), first[order == name]
 
 
 def _frequent(names: np.ndarray, trace: np.ndarray, of: float = math.inf) -> list[str]:

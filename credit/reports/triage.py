@@ -152,6 +152,8 @@ class Leading(Protocol):
     @property
     def beyond_chance(self) -> bool | None: ...
     @property
+    def one_side(self) -> object | None: ...
+    @property
     def late(self) -> str: ...
     @property
     def where_varied(self) -> tuple[int, ...] | None: ...
@@ -269,7 +271,8 @@ def triage(
       calls: its tool calls, where they are known already.
       side: as of `judged_traces`.
       texts: gives the texts of events by their rows and a length; None for those of the logs (`event_texts`).
-      leading: what went wrong most (`leading_causes`). Of failed and succeeded traces it comes first.
+      leading: what went wrong most (`leading_causes`). Of failed and succeeded traces it comes first, but for what one
+        side alone has.
       number: `OutcomeDifferences.example`. It comes first where no cause does and none is surely more common.
 
     Returns:
@@ -304,12 +307,11 @@ def triage(
     calls = calls or ToolCalls(traces)
     failures = calls.failures()
     judged = judged_traces(traces, success_at, side)
-    # What made one of two sides fail is a cause, as of `leading_causes`.
-    compared = compared_kinds(traces, judged if side is None else judged_traces(traces, success_at))
+    compared = compared_kinds(traces, judged, between=True)
     texts = texts or functools.partial(event_texts, traces)
     kinds = judged.failed, judged.succeeded
+    leading = [one for one in leading if one.one_side is None] if judged.both else ()
     marks = {_row(traces, one): one.late for one in leading if one.late}
-    leading = leading if judged.both else ()
     suspects, left_out, sure = _suspects(
         traces, calls, failures, most, kinds, compared if judged.both else None, texts, side, leading, number, marks
     )
@@ -485,7 +487,7 @@ def serious_events(traces: Traces, calls: ToolCalls, judged: JudgedTraces) -> li
     """
     kinds = judged.failed, judged.succeeded
     found = _by_seriousness(traces, calls, calls.failures(), kinds)
-    causes = _Causes(traces, found, kinds, compared_kinds(traces, judged) if judged.both else None)
+    causes = _Causes(traces, found, kinds, compared_kinds(traces, judged, between=True) if judged.both else None)
     return [one.row for cause in sorted(causes.of, key=causes.place) for one in causes.of[cause]]
 
 
@@ -591,7 +593,11 @@ class _Causes:
         (bad, good), (failed, succeeded) = self._counts(having), (int(kind.sum()) for kind in self._kinds)
         if self._compared is None or not bad + good:
             return 0, 0.0
-        units = self._compared.counts(np.isin(self._compared.rows, having)) if self._compared.within else None
+        kinds, units = self._compared, None
+        if kinds.side.any() and not kinds.within:
+            kinds = kinds._replace(within=True, unit=np.unique(kinds.side, return_inverse=True)[1], task=kinds.side)
+        if kinds.within:
+            units = kinds.counts(np.isin(kinds.rows, having))
         shares = units.shares() if units else (bad, failed, good, succeeded)
         above = surely_above(*shares) if shares[1] > 0 else 0.0
         if above > 0:

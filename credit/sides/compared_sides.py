@@ -48,6 +48,7 @@ class ComparedSides:
       apart_in: what `apart` is about, each once, with the name that the sides differ most in: one of the second side
         before one of the first.
       not_told: of `apart`, why what models did cannot be told; "" where it can.
+      in_time: what `apart_in_time` says.
       alone: where that is the format, too, the agents that act on the first side alone, and on the second, in all of a
         format's traces or in none, so that the format may hide them.
       failing, empty: of each tool that both sides call, how many calls failed, and how many gave nothing.
@@ -75,6 +76,7 @@ class ComparedSides:
     agents: Mapping[str, tuple[AgentDifference, ...]] = dataclasses.field(default_factory=dict)
     apart_in: Mapping[str, str] = dataclasses.field(default_factory=dict)
     not_told: str = ""
+    in_time: str = ""
     alone: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     failing: tuple[ToolFailures, ...] = ()
     empty: tuple[ToolFailures, ...] = ()
@@ -184,7 +186,8 @@ class ComparedSides:
     def terms(self) -> list[tuple[str, str]]:
         """The terms of a table of the rows and the bounds."""
         first, second = self.sides.heads
-        twice = f"×2: {second} has twice what {first} has"
+        has = "have" if self.sides.dated else "has"
+        twice = f"×2: {second} {has} twice what {first} {has}"
         few = (
             "shared tasks, or traces of a side in these" if any(row.paired for row in self.rows) else "tasks of a side"
         )

@@ -51,7 +51,7 @@ class SideComparison(ComparedSides):
         told |= {"unread": unread, "unscored": unscored, "caveats": self.caveats(), "tasks": self.tasks}
         told |= {"of_tasks": self.of_tasks(), "each_task": self.each_task, "by_team": self.by_team(), "kinds": kinds}
         told |= {"by_kind": self.by_kind(), "costs_by_kind": self.costs_by_kind(), "teams": teams}
-        told |= {"paid": self.success_cost(), "lines": self.lines(), "paid_by_side": paid}
+        told |= {"paid": self.success_cost(), "lines": self.lines(), "paid_by_side": paid, "in_time": self.in_time}
         told |= {"paid_tasks": self.paid_tasks, "by_owner": self.by_owner(), "by_agent": self.by_agent()}
         told["origin"] = self.origin()
         for name, of in (("tools", self.failing), ("empty_results", self.empty)):
@@ -135,7 +135,9 @@ class SideComparison(ComparedSides):
                 told = [f"not surely better or worse than {first}: {numbers}, {judged.in_short()}"]
         changed = of_kinds or [*filter(None, [judged])]
         few = bool(changed) and all(row.in_these for row in changed)  # said of these tasks, not of the side
-        said = f"{second} {'did' if few else 'is'} {' and '.join(told)}" if told else ""
+        dated = self.sides.dated
+        verb = "did" if few else "are" if dated else "is"
+        said = f"{second} {verb} {' and '.join(told)}" if told else ""
         cost = next((row for row in self._asked() if row.metric in OF_COSTS), None)
         clock = next((row for row in self.rows if row.metric == WALL_CLOCK and row.is_told), None)
         changes, times = [], dict[bool, list[str]]()
@@ -153,9 +155,13 @@ class SideComparison(ComparedSides):
                 changes.append(f"{change} {_seen(row)}".rstrip())
         by = {True: "in the typical task", False: "by geometric means over tasks"}
         if ratios := " and ".join(f"{' and '.join(of)} {by[paired]}" for paired, of in times.items()):
-            said = f"{said}, at {ratios}" if said else f"{second} takes {ratios}"
+            said = f"{said}, at {ratios}" if said else f"{second} {'take' if dated else 'takes'} {ratios}"
         told = [*filter(None, [said]), *["other tasks may differ"] * few, *changes, *against]
-        return f"{'; '.join(told)}." if told else ""
+        return self._begun(f"{'; '.join(told)}.") if told else ""
+
+    def _begun(self, text: str) -> str:
+        """A text that begins a sentence with the name of a side, or not."""
+        return f"{text[0].upper()}{text[1:]}" if self.sides.dated else text
 
     def _against(self, told: Sequence[SideDifference]) -> list[str]:
         """What other kinds of tasks did that move the other way than those told, by `AGAINST` of the first at least."""
@@ -313,7 +319,7 @@ class SideComparison(ComparedSides):
                 continue  # that says so
             said.append(f"{whose} is of {part}" if whose in FIRST else f"numbers of {whose} are of {part}")
         said += [row.bound(self.sides.heads) for row in asked]
-        said += [unread_line(self.unread), unscored_line(self.unscored), *self.apart, self._alone()]
+        said += [unread_line(self.unread), unscored_line(self.unscored), self.in_time, *self.apart, self._alone()]
         unpaired = self._unpaired()
         of = "" if len(unpaired) == len(asked) else f" in {', '.join(unpaired)}"
         said += [f"no task is on both sides{of}: those of one may be harder"] if unpaired else []
@@ -336,7 +342,8 @@ class SideComparison(ComparedSides):
     def caveats(self) -> list[str]:
         """`but` in up to `CAVEATS` short sentences, those first that may turn the answer."""
         said = [f"{self.sides.order}."] if self.sides.by_name else []
-        said += [f"{out}."] if self.sides.agent and (out := self._without_side()) else []
+        said += [f"{self.in_time[0].upper()}{self.in_time[1:]}."] if self.in_time else []
+        said += [f"{out}."] if self.sides.agent and self.sides.word and (out := self._without_side()) else []
         said += ["No task is on both sides: those of one may be harder."] if self._unpaired() else []
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
         if judged is not None and judged.part():
@@ -371,12 +378,13 @@ class SideComparison(ComparedSides):
             return ""
         told = ", ".join(f"{head} {failed}" for head, failed in zip(self.sides.heads, of_all, strict=True))
         is_other = len(of_both) == 2 and of_both != of_all
-        return f"{told}; on tasks that both ran, {' and '.join(of_both)}" if is_other else told
+        return self._begun(f"{told}; on tasks that both ran, {' and '.join(of_both)}" if is_other else told)
 
     def _without_side(self) -> str:
         """How many traces are on neither side, as those that an agent did not reach are; "" for none."""
         without = int((self.sides.side < 0).sum())
-        none = f", where no model of {printable(self.sides.agent, 60)} is stated" if self.sides.agent else ""
+        agent = self.sides.agent if self.sides.word else ""
+        none = f", where no model of {printable(agent, 60)} is stated" if agent else ""
         return f"{counted(without, 'trace')} without a side{none}" if without else ""
 
     def of_tasks(self) -> str:

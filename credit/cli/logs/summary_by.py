@@ -143,8 +143,9 @@ def summary(
     hints: list[str] = []
     shown: list[Unit] = []
     paid, calls = np.zeros(traces.sizes.traces, bool), ToolCalls(traces)
-    causes = leading_causes(traces, success_at=success_at, calls=calls, side=side)
-    differences = outcome_differences(traces, success_at=success_at, calls=calls, side=side,
+    heads, of_model = ((), "") if chosen is None else (chosen.heads, chosen.of_model)
+    causes = leading_causes(traces, success_at=success_at, calls=calls, side=side, heads=heads, of_model=of_model)
+    differences = outcome_differences(traces, success_at=success_at, calls=calls, side=side, of_model=of_model,
                                       paid=agents_paid(traces, prices))  # fmt: skip
     if has_outcomes(traces):
         from credit.method_summary import credit_hints, empty_notes, reason_counts

@@ -19,6 +19,7 @@ from graphs.traces.record import FLOAT_RANGE, LARGEST_FLOAT
 
 __all__ = [
     "OF_LABELS",
+    "OF_TASKS",
     "REWARDS",
     "TASK_KIND",
     "TRACE",
@@ -42,6 +43,9 @@ TRACE = ("trace", "trace_id")
 TASK_KIND = "task_kind"
 """The column of kinds of tasks, beside groups."""
 
+OF_TASKS = {TASK_KIND: "what kind of task it is", "system": "which system or version ran it"}
+"""These columns of a table of groups, and what they say of a trace."""
+
 REWARDS = "rewards."
 """What the columns of several rewards begin with, in a table of them as in one of events."""
 
@@ -57,7 +61,7 @@ _OF_TRACES = re.compile(r"(?:trace|traj|trajectory|rollout|episode|conversation|
 def near_columns(field: str, columns: Collection[str]) -> dict[str, str]:
     """Our names of a table's columns by those of its own, where only one column each may be ours; empty elsewhere."""
     ids = column_of_traces(columns)
-    values = [field] if _states(field, columns) else likely_columns(field, columns, (ids, TASK_KIND))
+    values = [field] if _states(field, columns) else likely_columns(field, columns, (ids, *OF_TASKS))
     if not ids or len(values) != 1:
         return {}
     return {name: ours for name, ours in ((ids, TRACE[0]), (values[0], field)) if name not in (*TRACE, ours)}
@@ -99,7 +103,7 @@ def check_columns(field: str, name: str, columns: Collection[str]) -> None:
     if not lacks:
         return
     likely = {ours: likely_column(ours, columns, (*TRACE, field)) for ours in lacks}
-    rest = unread_names(columns, (*TRACE, field, TASK_KIND, *OF_LABELS, *likely.values()))
+    rest = unread_names(columns, (*TRACE, field, *OF_TASKS, *OF_LABELS, *likely.values()))
     named = []
     for ours, theirs in likely.items():
         found = [f"`{printable(one, 60)}`" for one in ([theirs] if theirs else rest[:_MOST_RENAMED])]
@@ -154,10 +158,10 @@ def ambiguous(
     return ("ambiguous-row", "trace", trace, f"one row with a {field} for each trace") if is_known else None
 
 
-def odd_kind(value: Any) -> tuple[str, str, object, str] | None:
-    """The fault of a cell of kinds of tasks, as of `unusable`; None if it has none."""
+def odd_kind(value: Any, column: str = TASK_KIND) -> tuple[str, str, object, str] | None:
+    """The fault of a cell of kinds of tasks, or of another column `OF_TASKS`, as of `unusable`; None without one."""
     is_odd = isinstance(value, bool | list | dict)
-    return ("bad-type", TASK_KIND, value, "a text or a number: what kind of task it is") if is_odd else None
+    return ("bad-type", column, value, f"a text or a number: {OF_TASKS[column]}") if is_odd else None
 
 
 def unusable(field: str, value: Any, expected: str = "a finite number") -> tuple[str, str, object, str] | None:

@@ -17,8 +17,8 @@ from graphs.reading.source import Lost, Source
 from graphs.reading.tables.csv_rows import is_header, repeated_header, unfinished_line
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.join_rows import (
+    OF_TASKS,
     REWARDS,
-    TASK_KIND,
     TRACE,
     ambiguous,
     check_columns,
@@ -80,6 +80,7 @@ class Join:
     table_of_groups: str = ""
     of_both: bool = False  # whether one table has outcomes and groups
     kinds: dict[str, str] = dataclasses.field(default_factory=dict)  # of tasks, by trace
+    systems: dict[str, str] = dataclasses.field(default_factory=dict)  # likewise
     tasks: KindsOfTasks = dataclasses.field(default_factory=KindsOfTasks)
     written: WrittenIds = dataclasses.field(default_factory=WrittenIds)  # of groups, where a table's ids have types
     others: list[Join] = dataclasses.field(default_factory=list)  # of further columns of rewards, each of a channel
@@ -217,15 +218,16 @@ class Join:
                 self.untold.add(trace)
                 continue
             problem = problem or (unusable(key, value) if outcomes is None else unusable(key, value, OUTCOME_CELL))
-            kind_of_task = row.get(TASK_KIND) if field == "group" else None
-            problem = problem or odd_kind(kind_of_task)
+            of_task = {column: row.get(column) for column in OF_TASKS if field == "group"}
+            problem = next(filter(None, (problem, *(odd_kind(cell, column) for column, cell in of_task.items()))), None)
             is_typed = field == "group" and has_types
             if problem is None and is_typed and self.written.differs(id_text(value), value):
                 problem = "ambiguous-id", field, value, WRITTEN_ALIKE
             if problem is None:
                 into[trace] = id_text(value) if field == "group" else float(value)
-                if kind_of_task is not None and not is_missing_name(text := id_text(kind_of_task)):
-                    self.kinds[trace] = text.strip()
+                for stated, cell in zip((self.kinds, self.systems), of_task.values(), strict=False):
+                    if cell is not None and not is_missing_name(text := id_text(cell)):
+                        stated[trace] = text.strip()
                 self.places[f"{field}\0{trace}"] = (name, line)
             else:
                 for named in {trace, *ids_of(row)}:  # a row that names two traces voids both
@@ -236,7 +238,7 @@ class Join:
                 self.problems.append(Problem(kind, name, line, column, shown, expected, trace, about=field))
         if columns:
             check_columns(field, name, columns)
-            groups = (*near_columns("group", columns), TASK_KIND) if self.of_both else ()
+            groups = (*near_columns("group", columns), *OF_TASKS) if self.of_both else ()
             others = [column for column in columns if column not in groups]
             self.problems.extend(unread_columns(name, others) if field == "reward" else ())
         self.words |= outcomes.kept if outcomes is not None else {}
@@ -342,6 +344,7 @@ class Join:
         for join in (self, *self.others):
             join._fill_in_reward(trace)
         trace.group_id = self.groups.get(name, trace.group_id)
+        trace.system = self.systems.get(name, trace.system)
         trace.task_kind = self.tasks.of(name, trace.group_id, self.kinds.get(name, trace.task_kind))
         return name not in self.spoilt["group"] and name not in self.lost["group"] and not self._unknown("group", name)
 

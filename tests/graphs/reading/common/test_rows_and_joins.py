@@ -173,6 +173,24 @@ def test_kinds_of_tasks_stand_beside_groups_and_replace_those_of_the_log(tmp_pat
     assert [(one.kind, one.field) for one in traces.problems if one.is_failure] == [("bad-type", "task_kind")]
 
 
+def test_systems_stand_beside_groups_and_replace_those_of_the_log(tmp_path: Path) -> None:
+    """`system` beside `group` was read by nothing, and nothing said so."""
+    event = {"id": "e", "type": "message", "agent": "x", "t": 0}
+    runs = [{"trace_id": name, "task_id": "q", "system": "own", "events": [event], "edges": []} for name in "abcd"]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs))
+    (table := tmp_path / "groups.csv").write_text("trace,group,system\na,q,v2\nb,q,\nc,r,v2\n")
+    traces = read(tmp_path / "log.jsonl", groups=table)
+    assert traces.traces["system"].to_pylist() == ["v2", "own", "v2", "own"]
+    assert [*traces.graph.group_ids[:4]] == [0, 1, 2, 1], "groups are of one system"
+    every: dict[str, str] = {}
+    for part in read_chunks(tmp_path / "log.jsonl", groups=table, events=1):
+        every |= dict(zip(part.traces["trace"].to_pylist(), part.traces["system"].to_pylist(), strict=True))
+    assert every == {"a": "v2", "b": "own", "c": "v2", "d": "own"}, "chunks, too"
+    (other := tmp_path / "groups.jsonl").write_text('{"trace": "a", "group": "q", "system": ["x"]}\n')
+    failed = [one for one in read(tmp_path / "log.jsonl", groups=other).problems if one.is_failure]
+    assert [(one.kind, one.field) for one in failed] == [("bad-type", "system")]
+
+
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 @pytest.mark.parametrize("column", ["group", "task_id"])
 def test_a_table_of_groups_and_kinds_alone_gives_each_task_its_kind(column: str, form: str, tmp_path: Path) -> None:
