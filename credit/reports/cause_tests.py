@@ -44,8 +44,8 @@ class CauseTest(NamedTuple):
     `sure`: the chance that a failed trace has it more often, 0 where it is not above 0.5 beyond chance. `close`: it is
     not, and above 0.5 by a p below `CLOSE`, were no other cause looked at. `odd`: over all tasks more failed traces
     have an agent, or lack it, beyond chance (`ComparedKinds.over_tasks`), as that p allows. `p`: corrected for all
-    causes; NaN without a test, as in too few tasks. `more`: the chance is above 0.5. `near`: 1 less the p by which it
-    is undecided and named beside others, of who takes part a corrected one; 0 where it is not: of 120 logs with one
+    causes; NaN without a test, as in too few tasks. `no_less`: the chance is 0.5 or more. `near`: 1 less the p by which
+    it is undecided and named beside others, of who takes part a corrected one; 0 where it is not: of 120 logs with one
     cause 2 had another so. `across`: as of `LeadingCause`.
     """
 
@@ -53,7 +53,7 @@ class CauseTest(NamedTuple):
     close: bool = False
     odd: bool = False
     p: float = math.nan
-    more: bool = False
+    no_less: bool = False
     near: float = 0.0
     across: str = ""
 
@@ -70,9 +70,9 @@ class CauseTest(NamedTuple):
         """
         if self.close and wider.sure:
             return wider._replace(across=f"{of}, just short of it within each")
-        if self.more and math.isnan(self.p) and wider.sure and 2 * wider.p < LEVEL:
+        if self.no_less and math.isnan(self.p) and wider.sure and 2 * wider.p < LEVEL:
             return wider._replace(p=2 * wider.p, across=f"{of}, too few tasks to tell within each")
-        undecided = self.more and wider.more and not self.sure and wider.p < CLOSE
+        undecided = self.no_less and wider.no_less and not self.sure and wider.p < CLOSE
         return self._replace(near=max(self.near, 1 - wider.p if undecided else 0.0))
 
 
@@ -111,10 +111,10 @@ def tested(kinds: ComparedKinds, values: list[np.ndarray], every: list[Candidate
             chance, low, high, alone, *_ = tests[i]
             whole = min(p * parts, 1.0)  # NaN stays
             sure = chance > 0.5 and beyond_chance(whole, low, high, 0.5)
-            close, more = chance > 0.5 and alone < CLOSE and not sure, chance > 0.5
+            close = chance > 0.5 and alone < CLOSE and not sure
             by = whole if every[i].of_team else alone
             near = 1 - by if close and by < CLOSE else 0.0
-            found[i] = CauseTest(chance if sure else 0.0, close, p=whole, more=more, near=near)
+            found[i] = CauseTest(chance if sure else 0.0, close, p=whole, no_less=chance >= 0.5, near=near)
         corrected = holm([p for p, _ in over.values()], [facts[i] for i in over], [least for _, least in over.values()])
         for i, p in zip(over, corrected, strict=True):
             untold = every[i].is_left_out and math.isnan(tests[i][3])

@@ -108,13 +108,18 @@ def leading_causes(
     if kinds is None:
         every = [one._replace(tells=one.tells & ~judged.succeeded) for one in every]
     found = [_counted(traces, one, judged if one.test is None else wide, judged.rows) for one in every]
-    values, trace = [one.value for one in found], np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
-    tests = [CauseTest()] * len(found) if kinds is None else tested(kinds, values, every)
+    trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    tests = [CauseTest()] * len(found) if kinds is None else tested(kinds, [one.value for one in found], every)
     of_tasks, decided = None, tests
     if kinds is not None and judged.unit is not None and kinds.unit.max() > judged.stratum.max():
         of_tasks = compared_kinds(traces, wide, between=True)
-        decided = tested(of_tasks, values, every)
+        teams = {(one.of_agent, one.quotes): _counted(traces, one, judged, judged.rows)
+                 for one in of_teams(traces, calls, of_tasks, judged)}  # fmt: skip
+        across = [teams.get((of.one.of_agent, of.one.quotes), of) if of.one.of_team else of for of in found]
+        decided = tested(of_tasks, [of.value for of in across], [of.one for of in across])
         tests = [test.or_across(wider, "systems and models") for test, wider in zip(tests, decided, strict=True)]
+        found = [wider if test.across else of for of, wider, test in zip(found, across, tests, strict=True)]
+    values = [one.value for one in found]
     if kinds is not None and judged.sided and kinds.within:
         beside = tested(kinds._replace(relative=True), values, every)
         of_both = [one.or_across(other, "sides") for one, other in zip(decided, beside, strict=True)]

@@ -342,7 +342,8 @@ class OutcomeDifferences:
         for row in self.rows:
             whose = row.owners.told(_against)
             owned += [f"The difference in {row.what} is {whose}."] if whose else []
-            owned += [f"{row.what[0].upper()}{row.what[1:]}: {row.late}."] if row.late else []
+            begin = row.what[0] if ", then " in row.what else row.what[0].upper()  # a tool's name stays
+            owned += [f"{begin}{row.what[1:]}: {row.late}."] if row.late else []
         others = [*self._known(), *self._between(), *self.by_model.lines(rest=bool(self.rows)), *self._by_agent()]
         return [*filter(None, [kinds]), *self._verdict(), *others, *owned]
 
@@ -848,10 +849,10 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
         yield f"calls of {name}", count(its), its
     agent = np.asarray(graph.agent_ids)[calls.rows]
     earlier, later = consecutive(agent)  # of one agent: what others call between, or at once, is no order of its
-    rows = calls.rows[later]
+    first, rows = calls.rows[earlier], calls.rows[later]
     order = np.array([f"{a}, then {b}" for a, b in zip(called[earlier], called[later], strict=True)], object)
     for name in _frequent(order, trace[rows]):
-        yield name, count(rows[order == name]), rows[order == name]
+        yield name, count(rows[order == name]), first[order == name]
 
 
 def _frequent(names: np.ndarray, trace: np.ndarray, of: float = math.inf) -> list[str]:

@@ -625,10 +625,26 @@ def test_tasks_of_ones_own_and_published_names_are_trained(
     for wrong, words in {
         "small": takes,
         "smal": "Did you mean small",
-        "zzz": "has no 'zzz'. There are 1: task.",
+        "zzz": "has no 'zzz'. There is one: task.",
     }.items():
         refused = CliRunner().invoke(cli, [*call, "--tasks", f"task_of_mine:{wrong}"])
         assert refused.exit_code == 1 and words in refused.stderr
+
+
+def test_a_task_of_ones_own_is_shown_as_it_is_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command shows its NAME or its `name`; `run_training` showed "module:name", and did not take a NAME."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "named_task.py").write_text(OWN_TASK.format(0.9) + "again = task\n")
+    of = LearningTask("own", (0, 1), 2, (0, 1), np.array([[[0.1, 0.2], [0.3, 0.4]]]))
+    again = LearningTask("x", (0, 1), 2, (0, 1), np.array([[[0.1, 0.2], [0.3, 0.4]]]))
+    for tasks, names in (
+        (["named_task:task", of], ["x", "own"]),
+        (["Mine=named_task:task", "named_task:again"], ["Mine", "x"]),
+        (["named_task:task", "named_task:again"], ["named_task:task", "named_task:again"]),
+        (["named_task:task", again], ["named_task:task", "x"]),
+    ):
+        rows = run_training(["zero"], tasks, 1, TINY, learning_rates=[0.4])
+        assert [row["task"] for row in rows] == names
 
 
 @pytest.mark.slow
@@ -645,6 +661,12 @@ def nothing_trains(monkeypatch: pytest.MonkeyPatch) -> None:
         raise CreditError("something was trained")
 
     monkeypatch.setattr(training_runs, "_row", trained)
+
+
+def test_help_says_why_training_takes_one_group_size() -> None:
+    """Bias and snr take lists."""
+    told = " ".join(CliRunner().invoke(cli, ["bench", "train", "--help"], env={"COLUMNS": "200"}).stdout.split())
+    assert "one size a run, since each chooses its rates and corrects its tests alone" in told
 
 
 @pytest.mark.usefixtures("nothing_trains")

@@ -193,7 +193,7 @@ def _notes(report: Report, few: bool) -> dict[str, str]:
         **LEGENDS,
         "snr": NOTES[0].removeprefix("SNR: "),
         "slope": SLOPE.format(fitted),
-        "less": LESS + FEW * few,
+        "less": LESS.removeprefix("less: ") + FEW * few,
         "": "T decisions a trace",
         "*": f"* {OUTSIDE}",
         "‡": f"‡ {APART}",

@@ -20,6 +20,7 @@ from credit.cli.benchmarks.measured import (
     Measured,
     brackets,
     condition,
+    holds,
     of_all_sizes,
     refused,
     said,
@@ -181,7 +182,7 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
         below = [*brackets(of), *throughout, *of_quantity, *of_all, *of_marks, *absent, *alone]
         columns = [column._replace(below=column.below or quantity) for column in columns_of(of, shared)]
         methods = list(dict.fromkeys(number.method for number in of))
-        caption = f"{title} ({about})" if about else title
+        caption = f"{holds(of)} ({about})" if about else holds(of)
         texts.append(side_by_side(columns, methods, f"{name} {title}", caption, below, see))
         if any(of_all):
             see = rf"; notes: Table~\ref{{{_label(f'{name} {title}')}}}"
@@ -196,12 +197,14 @@ class Column(NamedTuple):
       bench, head: the benchmark, and what the numbers are; "" of one that a caption has.
       below: the condition.
       cells: by method.
+      numbers: in the cells.
     """
 
     bench: str
     head: str
     below: str
     cells: dict[str, str]
+    numbers: list[Measured]
 
 
 def columns_of(numbers: Iterable[Measured], shared: set[str], head: str = "") -> list[Column]:
@@ -209,7 +212,9 @@ def columns_of(numbers: Iterable[Measured], shared: set[str], head: str = "") ->
     columns: dict[str, Column] = {}
     for number in numbers:
         below = condition(number, shared, others=True)
-        columns.setdefault(below, Column(number.bench, head, below, {})).cells[number.method] = number.cell
+        column = columns.setdefault(below, Column(number.bench, head, below, {}, []))
+        column.cells[number.method] = number.cell
+        column.numbers.append(number)
     return list(columns.values())
 
 
@@ -269,13 +274,20 @@ def of_benchmarks(
       last: notes of all.
     """
     blocks = in_blocks(columns, _room(methods, True), functools.partial(_width, stacked=True))
-    captions = {bench: of.caption for bench, of in told.items()}
-    if len(blocks) == 1 and len(told) > 1 and len("; ".join(captions.values()).split()) > MOST_WORDS:
-        blocks = [[*of] for _, of in itertools.groupby(columns, lambda column: column.bench)]
     notes = {bench: of.notes for bench, of in told.items()}
+    about = {bench: f" ({'; '.join(of.about)})" for bench, of in told.items()}
+
+    def captioned(some: Sequence[Column]) -> str:
+        of_bench: dict[str, list[Measured]] = {}
+        for column in some:
+            of_bench.setdefault(column.bench, []).extend(column.numbers)
+        return "; ".join(holds(numbers) + about[bench] for bench, numbers in of_bench.items())
+
+    if len(blocks) == 1 and len(told) > 1 and len(captioned(columns).split()) > MOST_WORDS:
+        blocks = [[*of] for _, of in itertools.groupby(columns, lambda column: column.bench)]
     for bench, of in told.items():
-        if len(of.caption.split()) > MOST_WORDS:
-            captions[bench], notes[bench] = of.quantities, [*of.about, *of.notes]
+        if len(captioned([column for column in columns if column.bench == bench]).split()) > MOST_WORDS:
+            about[bench], notes[bench] = "", [*of.about, *of.notes]
     texts: list[str] = []
     labels: dict[str, str] = {}
     for block in blocks:
@@ -284,8 +296,7 @@ def of_benchmarks(
         label = name if len(blocks) == 1 else f"{name} {of_block[0]}{further}"
         see = "".join(rf"; notes: Table~\ref{{{labels[bench]}}}" for bench in of_block if bench in labels)
         below = [note for bench in of_block if bench not in labels for note in notes[bench]] + [*last] * (not texts)
-        caption = "; ".join(captions[bench] for bench in of_block)
-        texts.append(side_by_side(block, methods, label, caption, below, see, stacked=True))
+        texts.append(side_by_side(block, methods, label, captioned(block), below, see, stacked=True))
         labels |= {bench: _label(label) for bench in of_block if bench not in labels}
     return "\n".join(texts)
 
@@ -364,15 +375,19 @@ def _lines(cell: str, stacked: bool) -> tuple[str, str]:
 
 
 def _tabular(columns: Sequence[Column], methods: Sequence[str], stacked: bool) -> str:
-    heads, rules, at = [""], [], 2
-    for head, of in itertools.groupby(columns, lambda column: column.head):
-        number = len([*of])
-        heads.append(rf"\multicolumn{{{number}}}{{c}}{{{_typeset(head)}}}")
-        rules.append(rf"\cmidrule(lr){{{at}-{at + number - 1}}}")
-        at += number
     below = itertools.zip_longest(*(filter(None, column.below.split(", ")) for column in columns), fillvalue="")
-    lines = [*[heads] * bool(columns[0].head), *(["", *map(_typeset, row)] for row in below)]
-    lines[-1][0] = "method"
+    levels = [*[tuple(column.head for column in columns)] * bool(columns[0].head), *below]
+    heads: list[str] = []
+    for number in range(len(levels)):
+        last, at, rules = number + 1 == len(levels), 2, ""
+        runs = [(run[-1], len([*of])) for run, of in itertools.groupby(zip(*levels[: number + 1], strict=True))]
+        row, joined = ["method" if last else ""], not last and any(n > 1 for _, n in runs)
+        for text, n in runs:
+            joins = joined or (number == 0 and bool(columns[0].head))
+            row += [rf"\multicolumn{{{n}}}{{c}}{{{_typeset(text)}}}"] if joins else [_typeset(text)] * n
+            rules += rf"\cmidrule(lr){{{at}-{at + n - 1}}}" * (joins and not last)
+            at += n
+        heads += [" & ".join(row) + r" \\", *[rules] * bool(rules)]
     body = []
     for method in methods:
         cells = (_lines(column.cells.get(method, "–"), stacked) for column in columns)
@@ -380,11 +395,10 @@ def _tabular(columns: Sequence[Column], methods: Sequence[str], stacked: bool) -
         body.append([_typeset(method), *map(_numbers, numbers)])
         if any(intervals):
             body.append(["", *(rf"{{\scriptsize {_numbers(text)}}}" if text else "" for text in intervals)])
-    rows = [" & ".join(line) + r" \\" for line in [*lines, *body]]
-    ruled = bool(columns[0].head) and len(lines) > 1
+    rows = [" & ".join(line) + r" \\" for line in body]
     return "\n".join([
-        rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule", rows[0], *["".join(rules)] * ruled,
-        *rows[1 : len(lines)], r"\midrule", *rows[len(lines) :], r"\bottomrule", r"\end{tabular}",
+        rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule", *heads, r"\midrule", *rows, r"\bottomrule",
+        r"\end{tabular}",
     ])  # fmt: skip
 
 

@@ -110,6 +110,7 @@ def summary(
     import numpy as np
 
     from credit.doctor.idle_agents import idle_losses
+    from credit.doctor.selected_outcomes import selected_outcomes
     from credit.doctor.verdict_errors import verdict_errors
     from credit.main_findings import MORE_ON_SYSTEMS, main_findings, swap_unexplained
     from credit.methods.absent_outcomes import channels_instead
@@ -190,8 +191,9 @@ def summary(
     of_kinds = failed_by_kind(traces, judged_traces(traces, success_at), *by_side)
     findings = main_findings(
         traces, differing=differences, of_kinds=of_kinds, causes=causes, triaged=result, verdicts=verdicts,
-        ranked=ranked, lost=[failed.told() if failed else "", repeats.in_short() if repeats else "",
-              *idle_losses(traces, differences, prices)], compared=compared,
+        ranked=ranked, selected=selected_outcomes(traces, success_at, prices), compared=compared,
+        lost=[failed.told() if failed else "", repeats.in_short() if repeats else "",
+              *idle_losses(traces, differences, prices)],
     )  # fmt: skip
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
@@ -237,7 +239,8 @@ def summary(
             console.print(f"--by {by} needs credit; without it there are tables by agent and by tool.", soft_wrap=True)
         _print_work(console, result, by, all_)
         shares = [failed.told() if failed else "", success_line(bought), repeats.told() if repeats else ""]
-        costs = [total_line(total, stated, of_prices), failed_without_count(traces), *shares, result.slowest, *gaps]
+        slow = [result.slowest] * (result.slowest not in above)
+        costs = [total_line(total, stated, of_prices), failed_without_count(traces), *shares, *slow, *gaps]
         print_lines(console, "", [*costs, *stated_lines(stated, len(ids), of_prices)])
         if result.quiet:
             _print_first(console, result, given_inputs(ctx), ids)

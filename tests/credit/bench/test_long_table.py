@@ -91,7 +91,7 @@ def test_latex_states_shared_conditions_once_and_what_is_not_there() -> None:
     ], "my_file")  # fmt: skip
     assert text.startswith("\\begin{table}\n")
     assert (
-        r"\caption{snr (heavy\_1)}" in text
+        r"\caption{snr, by trace length (heavy\_1)}" in text
         and "in brackets 99~\\% intervals\\par" in text
         and r"\label{tab:my-file-snr}" in text
     )
@@ -108,7 +108,7 @@ def test_latex_has_what_compares_with_nobody_at_the_sizes_of_the_others() -> Non
         text = latex([*others, *alone], "t")
         assert "--" not in text and text.count("0.25") == text.count("0.5 ") == 2 * len(sizes)
         assert "groups of 1" not in text and "of one trace, compared with none: coma" in text
-    assert r"\caption{bias (groups of 1)}" in latex(alone, "t")
+    assert r"\caption{bias, by world (groups of 1)}" in latex(alone, "t")
 
 
 def test_what_compares_with_nobody_has_no_column_that_is_its_alone() -> None:
@@ -149,8 +149,8 @@ def test_latex_of_training_has_the_marks_and_the_words_of_the_screen(tmp_path: P
     path, notes = tmp_path / "t.tex", _notes(_about(compared, rates, ()))
     save_numbers(numbers, path, notes)
     assert path.read_text().startswith("% needs \\usepackage{booktabs}\n\\begin{table}\n")
-    tables = {text.split(" (")[0]: text for text in path.read_text().split(r"\caption{")[1:]}
-    assert list(tables) == ["rate", "area", "final", r"events to 90~\%", "area less that of rloo", "ahead"]
+    tables = {re.search(r"label{tab:t-(.*)}", text)[1]: text for text in path.read_text().split(r"\caption{")[1:]}  # type: ignore[index]
+    assert list(tables) == ["rate", "area", "final", "events-to-90", "area-less-that-of-rloo", "ahead"]
     assert all(
         "steps 60, groups a step 4, optimizer adam, policy tabular, rates 0.2,0.4,0.8, seeds 8" in text
         for text in tables.values()
@@ -158,7 +158,8 @@ def test_latex_of_training_has_the_marks_and_the_words_of_the_screen(tmp_path: P
     assert r"mine:b & 0.2 at edge \\" in tables["rate"] and "at edge: the smallest or" in tables["rate"]
     assert "averaged over the budget, median over seeds; share: (J~$-$~J$_0$)~/~(J*~$-$~J$_0$)" in tables["area"]
     assert r"rloo & 1.000 (1.000 to 1.000) \\" in tables["final"] and "interval" in tables["final"]
-    less = tables["area less that of rloo"]
+    less = tables["area-less-that-of-rloo"]
+    assert less.startswith("Area under the learning curve, less rloo's (t, groups of 4, ")
     assert r"to $+0.027$) *\dag{} \\" in less and r"grpo & 0 (0 to 0) \\" in less
     assert r"* if the signed-rank" in less and r"\dag{}: not the rate of the first method" in less
     assert "signed-rank" not in tables["area"] and r"mine:b & 8 of 8 \\" in tables["ahead"]
@@ -510,7 +511,8 @@ def test_latex_has_the_cells_of_the_screen(name: str, tmp_path: Path) -> None:
     screen = [re.split(r"\s{2,}", line.strip()) for line in found.stdout.splitlines()]
     tables = re.split(r"\\begin{table\*?}", path.read_text())[1:]
     assert len(tables) >= 4
-    captions = {caption.split(" (")[0]: caption for caption in re.findall(r"\\caption{(.*)}", path.read_text())}
+    titles = [title.replace("-", " ") for title in re.findall(r"\\label{tab:table-(.*)}", path.read_text())]
+    captions = dict(zip(titles, re.findall(r"\\caption{(.*)}", path.read_text()), strict=True))
     label = re.search(r"\\label{(.*)}", path.read_text())
     more = rf"; notes: Table~\ref{{{label[1]}}}"  # type: ignore[index]
     assert all(caption.endswith(more) for caption in [*captions.values()][1:]), captions
@@ -527,7 +529,9 @@ def test_latex_has_the_cells_of_the_screen(name: str, tmp_path: Path) -> None:
         assert of_quantity and all(words in caption for caption in of_quantity), (quantity, captions)
     assert all(ord(sign) < 128 for caption in captions.values() for sign in caption), captions
     for table in tables:
-        if re.search(r"\\caption{(closed form|traces)", table):  # the screen has the last, and from least to most
+        if re.search(
+            r"\\caption{(Signal to noise by formula|Traces)", table
+        ):  # the screen has the last, and from least to most
             continue
         header, *lines = re.findall(r"^(.*) \\\\$", table, re.MULTILINE)
         for line in lines:
@@ -757,7 +761,8 @@ def test_nine_numbers_of_three_worlds_fit_one_tabular(tmp_path: Path) -> None:
     text = (tmp_path / "all.tex").read_text()
     assert text.count(r"\begin{tabular}") == 1 and r"\multicolumn{3}{c}{cosine}" in text
     assert r"\cmidrule(lr){2-4}\cmidrule(lr){5-7}\cmidrule(lr){8-10}" in text
-    assert r"\caption{bias, cosine, relative (bench bias: groups of 5)}" in text
+    words = "Relative bias of the policy gradient; cosine of the mean and the true gradient; variance of the gradient"
+    assert rf"\caption{{{words} over its squared mean, by world (bench bias: groups of 5)}}" in text
     assert text.index(r"\end{tabular}") < text.index("1 is the same direction") < text.index(r"\end{minipage}")
 
 
@@ -817,6 +822,7 @@ def test_what_has_no_room_stands_in_a_table_of_each_benchmark(tmp_path: Path) ->
     labels = [re.search(r"\\label{(.*)}", text)[1] for text in floats]  # type: ignore[index]
     assert labels == ["tab:all-bias", "tab:all-bias-2", "tab:all-snr"]
     captions = [re.search(r"\\caption{(.*)}\n", text)[1] for text in floats]  # type: ignore[index]
+    assert captions[0].startswith("Relative bias") and captions[1].startswith("Cosine of the mean and")  # what each has
     assert captions[1].endswith(r"; notes: Table~\ref{tab:all-bias}") and "ref" not in captions[0] + captions[2]
     assert ["1 is the same direction" in text for text in floats] == [True, False, False]
     assert ["Negative: the advantage has the wrong sign" in text for text in floats] == [False, False, True]
@@ -841,7 +847,8 @@ def test_captions_of_latex_are_short_and_notes_are_no_advice_for_a_shell(tmp_pat
     text = (tmp_path / "all.tex").read_text()
     captions = re.findall(r"\\caption{(.*)}", text)
     assert len(captions) == 2 and all(len(caption.split()) <= 60 for caption in captions), captions
-    assert captions[0].startswith("bias (bench bias: w, groups of 4, setting 0 0, ") and captions[1] == "snr"
+    assert captions[0].startswith("Relative bias of the policy gradient (bench bias: w, groups of 4, setting 0 0, ")
+    assert captions[1] == "Signal to noise of one decision's advantage"
     assert r"bench snr: w, groups of 4, setting 0 0" in text and text.count("names no others") == 3
     for file in ("all.tex", "snr.tex"):
         told = (tmp_path / file).read_text()
@@ -957,3 +964,15 @@ def test_a_name_of_ones_own_is_none_of_the_library() -> None:
         assert refused.exit_code in (1, 2) and why in refused.stderr, refused.output
     again = pickle.loads(pickle.dumps(own_name("a=estimators:rloo")))
     assert (again, function_of(again)) == ("a", "estimators:rloo")
+
+
+def test_conditions_of_latex_stand_in_header_rows_and_captions_name_what_they_are_of() -> None:
+    """Each of six columns said "relay-and" above "groups of 2", and captions were a list of names."""
+    numbers = [
+        Measured("rloo", "cosine", 0.5, world=world, group_size=k, bench="bias")
+        for world in ("relay-and", "stop-rewards") for k in (2, 3, 4)
+    ]  # fmt: skip
+    text = latex(numbers, "t")
+    assert r"\caption{Cosine of the mean and the true gradient, by world and group size}" in text
+    assert r" & \multicolumn{3}{c}{relay-and} & \multicolumn{3}{c}{stop-rewards} \\" in text
+    assert "\n\\cmidrule(lr){2-4}\\cmidrule(lr){5-7}\nmethod & groups of 2 & groups of 3 & groups of 4 & groups" in text

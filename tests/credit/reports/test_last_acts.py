@@ -50,6 +50,7 @@ def world(path: Path, *, after: str = "", broken: float = 0.8, rejected: float =
 def test_a_rejected_push_at_the_end_of_failed_runs_comes_behind_the_cause(tmp_path: Path) -> None:
     """A push that is rejected since tests are red stood before what made them red, and nothing said so."""
     traces = credit.read(log := world(tmp_path / "log.jsonl"))
+    assert not any(row.late for row in outcome_differences(traces).rows if row.what == "migrate, then push")
     first, second = leading_causes(traces)
     assert (first.tool, first.late, second.tool) == ("migrate", "", "push")
     assert first.p is not None and second.p is not None and second.p < first.p < 0.05
