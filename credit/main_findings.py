@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,8 +15,8 @@ from credit.reports.leading_cause import LeadingCause
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.outcome_differences import OutcomeDifferences
 from credit.reports.trace_list import has_statuses
-from credit.reports.triage import TOKENS, Triage
-from credit.sides.other_outcomes import other_outcomes
+from credit.reports.triage import Triage
+from credit.sides.other_outcomes import chosen_outcome, other_outcomes
 from credit.sides.side_comparison import SideComparison
 from graphs.text import begin_of, counted, printable
 from graphs.traces.batch import Traces
@@ -50,6 +51,7 @@ def main_findings(
     *,
     differing: OutcomeDifferences,
     of_kinds: str,
+    selected: str,
     causes: Sequence[LeadingCause],
     triaged: Triage,
     verdicts: Sequence[VerdictErrors],
@@ -57,15 +59,18 @@ def main_findings(
     lost: Sequence[str],
     compared: SideComparison | None,
 ) -> list[MainFinding]:
-    """What failed, what changed, what went wrong most, which verdict says little, what was lost, where to look first.
+    """What failed, of which traces that is known, what changed, what went wrong most, what a verdict is worth, what was
+    lost, where time goes, where to look first.
 
     Of more than `MOST` these give way, the first named first: a third cause, where to look first, a second cause; of
-    causes that are beyond chance a third one, what was lost, which verdict says little.
+    causes that are beyond chance a third one, where time goes, what was lost, what a verdict is worth. An undecided
+    cause beside one that is beyond chance has few words here.
 
     Args:
       traces: what was read.
       differing: `outcome_differences` of these.
       of_kinds: `failed_by_kind` of these.
+      selected: `selected_outcomes` of these.
       causes: `leading_causes` of these.
       triaged: `triage` of these, with these causes.
       verdicts: `verdict_errors` of these.
@@ -77,6 +82,8 @@ def main_findings(
     change = "" if compared is None else compared.in_short()
     failed = _failed(traces, differing, triaged, compared, of_kinds)
     found = [(0, MainFinding("What failed", failed if change else f"{failed} {others}".rstrip()))]
+    if selected:
+        found.append((0, MainFinding("Traces with an outcome", selected)))
     if compared is not None and change:
         where = "".join(f" {_sentence(more)}" for more in (compared.by_team(), compared.in_time) if more)
         name = f"What changed from {' to '.join(compared.sides.heads)}"
@@ -84,21 +91,27 @@ def main_findings(
     for place, one in enumerate(causes):
         told = f"{_sentence(one.told())}{'' if one.one_side else _by_side(one.of_sides, triaged, compared)}"
         name = "Only on one side" if one.one_side else "What else went wrong" if place else "What went wrong most"
+        if place and causes[0].beyond_chance and not one.beyond_chance and not one.one_side:
+            one = dataclasses.replace(one, trace="", event="")  # it is told below, with its event
+            name, told = "What else may have gone wrong", _sentence(f"{one.words} (undecided)")
         gives_way = (2, 2, 4) if one.beyond_chance else (2, 5, 7)
         found.append((gives_way[min(place, 2)], MainFinding(name, told, one.trace, one.event)))
     swap, _, run = swap_unexplained(differing, causes)
     if swap:
         found.append((2, MainFinding("What may have gone wrong", _sentence(swap), run)))
-    poor = [one for one in verdicts if one.found]
-    worth = [f"{one.told()}." for one in ranked if one.worth_telling][:1]
-    if poor:
+    both = [one for one in verdicts if not one.good.all() and one.good.any()]
+    poor = [one for one in both if one.found]
+    worth = [f"{one.told()}." for one in ranked if one.worth_telling or not (both or math.isnan(one.low))][:1]
+    if first := next(iter(poor or both), None):
         more = f" So do those of {', '.join(one.name for one in poor[1:])}." * (len(poor) > 1)
-        worth.insert(0, f"{poor[0].in_short()}{more}")
+        worth.insert(0, f"{first.in_short(chosen_outcome(traces))}{more}")
     if worth:
         found.append((3, MainFinding("What a verdict is worth", " ".join(worth))))
     if told := " ".join(map(_sentence, filter(None, lost))):
         found.append((4, MainFinding("What was lost", told)))
-    if look := _look_first(differing, causes, triaged, compared):
+    if triaged.slowest:
+        found.append((4, MainFinding("Where time goes", _sentence(triaged.slowest))))
+    if look := _look_first(causes, triaged, compared):
         found.append((6, look))
     kept = sorted(sorted(range(len(found)), key=lambda i: found[i][0])[:MOST])
     return [found[i][1] for i in kept]
@@ -120,7 +133,7 @@ def _sentence(text: str) -> str:
 
 def _by_side(having: Sequence[int], triaged: Triage, compared: SideComparison | None) -> str:
     """In how many traces of each side something is, where sides were chosen."""
-    if compared is None or not triaged.sides:
+    if compared is None or not triaged.sides or not having:
         return ""
     sides = zip(compared.sides.heads, having, triaged.sides, strict=True)
     return f" {_sentence(', '.join(f'in {head} {some} of {of} traces' for head, some, of in sides))}"
@@ -159,18 +172,14 @@ def _went_wrong(traces: Traces, triaged: Triage) -> str:
     return _sentence(", ".join(told))
 
 
-def _look_first(
-    differing: OutcomeDifferences, causes: Sequence[LeadingCause], triaged: Triage, compared: SideComparison | None
-) -> MainFinding | None:
-    """How traces end early, and the event to look at first, where it is not that of the first cause."""
-    first, (what, example) = triaged.look_first(), differing.example
-    if example and triaged.tells_nothing:
-        return MainFinding("Look first", f"{first.removesuffix(TOKENS)} {_sentence(what)}".strip(), example)
-    worst = next(iter(triaged.suspects), None)
-    if worst is None or triaged.unsure or (causes and (worst.trace, worst.event) == (causes[0].trace, causes[0].event)):
+def _look_first(causes: Sequence[LeadingCause], triaged: Triage, compared: SideComparison | None) -> MainFinding | None:
+    """How traces end early, and the first of the events to look at, where it is not that of the first cause."""
+    first, worst = triaged.look_first(), next(iter(triaged.suspects), None)
+    if worst is None or (causes and (worst.trace, worst.event) == (causes[0].trace, causes[0].event)):
         return MainFinding("Look first", first) if first else None
-    text = worst.text.split(" ← ")[0]
-    said = f"{printable(worst.agent, AGENT)}, {worst.why}{f' ({begin_of(text, TEXT)})' if text else ''}."
+    text, whose = worst.text.split(" ← ")[0], f"{printable(worst.agent, AGENT)}, " if worst.agent else ""
+    whose = f"First in the table below: {whose}" if whose and triaged.unsure else whose
+    said = f"{whose}{worst.why if whose else _sentence(worst.why)[:-1]}{f' ({begin_of(text, TEXT)})' if text else ''}."
     if worst.traces > 1:
         of = (worst.of_failed or triaged.failed, worst.of_succeeded or triaged.succeeded)
         kinds = zip(triaged.kinds, (worst.failed, worst.succeeded), of, strict=True)

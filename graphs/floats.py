@@ -150,8 +150,10 @@ def rounding_of_equals(
     return found
 
 
-def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int, single: np.ndarray | None = None) -> np.ndarray:
-    """Whether single precision moves a difference in a key by more than 1 % of the largest: bool [keys].
+def rounded_differences(
+    exact: np.ndarray, key: np.ndarray, keys: int, single: np.ndarray | None = None, *, kept: float = KEPT
+) -> np.ndarray:
+    """Whether single precision moves a difference in a key by more than a part of the largest: bool [keys].
 
     Differences are from the mean of the key's numbers, and from that of all but one, which are baselines. XLA takes
     what is below the least normal number for 0, differences too: a largest one below 100 times that is too small.
@@ -163,6 +165,7 @@ def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int, single: n
       key: int [N] in [0, keys).
       keys: how many there are.
       single: what methods have in the place of `exact`, of `single_sums`. Default: rounded once.
+      kept: the part, 1 % by default.
 
     Examples:
       >>> from graphs.floats import rounded_differences
@@ -192,7 +195,7 @@ def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int, single: n
     # most. The largest difference from a mean is half the spread at least.
     with np.errstate(invalid="ignore"):
         fine = (spread <= 0) & (size < WHOLE) & ~apart
-        fine |= SINGLE.eps * size + SINGLE.tiny + 2 * off <= KEPT / 2 * spread
+        fine |= SINGLE.eps * size + SINGLE.tiny + 2 * off <= kept / 2 * spread
         fine &= size < SINGLE.max / 2
     if fine[key].all():
         return np.zeros(keys, bool)
@@ -207,7 +210,7 @@ def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int, single: n
             far, moved = np.zeros(keys), np.full(keys, SINGLE.tiny)
             np.maximum.at(far, key, np.abs(true))
             np.maximum.at(moved, key, np.abs(got - true))
-            rounded |= ~(moved <= KEPT * far)
+            rounded |= ~(moved <= kept * far)
     rounded &= differs
     return rounded
 

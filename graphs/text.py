@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 __all__ = [
     "WITHOUT_ROW", "amount", "apart", "at_least", "begin_of", "counted", "cut_id", "decimals", "excerpt", "ids_cut_so",
-    "interval", "natural_key", "near_names", "one_of", "percent", "printable", "signed",
+    "interval", "natural_key", "near_names", "one_of", "part_of", "percent", "printable", "signed",
 ]  # fmt: skip
 
 
@@ -18,6 +18,7 @@ REPLACEMENT = "\ufffd"
 WITHOUT_ROW = "Traces without a row ({})"  # `count` of `near_names`
 MOST_LISTED = 12  # names of a hint where none is near; of more, the first few
 MOST_COMPARED = 10_000  # names; more are not compared letter by letter, which would take seconds
+LEAST_OF_PERCENT = 20
 MOST_CLOSE = 20  # forms that letters find, of which numbers choose the nearest
 DUST, MOST_DIGITS = 1e-9, 12
 _NUMBER = re.compile(r"0*([0-9]+)")
@@ -128,6 +129,23 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{math.floor(100 * share / least + 0.5) * least:.{digits}f} %"
 
 
+def part_of(some: int, of: int, noun: str = "", more: str = "") -> str:
+    """A count of a whole, with percent where that is of `LEAST_OF_PERCENT` or more: 2 of 2 are no 100 %.
+
+    Args:
+      some, of: the counts.
+      noun: of the whole.
+      more: stands in the brackets, too.
+
+    Examples:
+      >>> part_of(2, 2), part_of(13, 37), part_of(9, 20, "runs", "5 left"), part_of(1, 2, "runs", "1 left")
+      ('2 of 2', '13 of 37 (35 %)', '9 of 20 runs (45 %; 5 left)', '1 of 2 runs (1 left)')
+    """
+    part = percent(some / of) if of >= LEAST_OF_PERCENT else ""
+    beside = "; ".join(filter(None, (part, more)))
+    return f"{some} of {of}{f' {noun}' if noun else ''}{f' ({beside})' if beside else ''}"
+
+
 def amount(value: float | None, digits: int = 3) -> str:
     """A number in at least `digits` digits, never with an exponent unless it is below 0.001; "–" where there is none.
 
@@ -233,8 +251,8 @@ def _last_number(name: str) -> str:
     return name[len(name.rstrip("0123456789")) :]
 
 
-def near_names(name: str, known: Iterable[str], *, shown: int = 3, count: str = "There are {}") -> str:
-    """A hint for a name that does not exist: the nearest known names, or `count` and some of them.
+def near_names(name: str, known: Iterable[str], *, shown: int = 3, count: str = "") -> str:
+    """A hint for a name that does not exist: the nearest known names, or how many there are, or `count`, and some.
 
     Names that contain it come first, then names with similar letters. Numbers are compared without leading zeros, and
     as a whole: "task-1" is nearer to "task-01" than to "task-10".
@@ -246,6 +264,8 @@ def near_names(name: str, known: Iterable[str], *, shown: int = 3, count: str = 
       'Did you mean trace-000008?'
       >>> near_names("x", ["a", "b"])
       'There are 2: a, b.'
+      >>> near_names("x", ["a"]), near_names("x", [])
+      ('There is one: a.', 'There is none.')
       >>> near_names("x", ["a", "b"], count=WITHOUT_ROW)
       'Traces without a row (2): a, b.'
     """
@@ -270,7 +290,10 @@ def near_names(name: str, known: Iterable[str], *, shown: int = 3, count: str = 
         return f"Did you mean {' or '.join(near)}?"
     listed = names if len(names) <= MOST_LISTED else names[:shown]
     more = ", …" if len(names) > len(listed) else ""
-    return f"{count.format(len(names))}: {', '.join(listed)}{more}."
+    if not names:
+        return "There is none."
+    many = count or ("There is one" if len(names) == 1 else "There are {}")
+    return f"{many.format(len(names))}: {', '.join(listed)}{more}."
 
 
 def natural_key(name: str) -> list[tuple[int, str]]:

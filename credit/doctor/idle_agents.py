@@ -14,13 +14,15 @@ from credit.metrics.part_costs import LEAST_PART, part_costs, told_cost, unit_pa
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.outcome_differences import OutcomeDifferences
 from credit.reports.trace_numbers import TraceMetric, of_whole_traces
-from graphs.text import printable
+from graphs.text import percent, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["IdleAgent", "idle_agents", "idle_losses"]
+__all__ = ["IdleAgent", "costly_agents", "idle_agents", "idle_losses"]
 
 NAME = 40
 """Length of a name in a sentence."""
+MOST_GAIN = 0.2
+"""Part of traces that an agent may add to those that succeed where its cost may be lost."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,14 +84,14 @@ def idle_agents(traces: Traces, prices: Prices | None = None) -> list[IdleAgent]
 
 def idle_losses(traces: Traces, differing: OutcomeDifferences, prices: Prices | None = None) -> list[str]:
     """What the costliest agent cost where nothing depends on it, a habit of the team, from `LEAST_PART` of all on; and
-    the costliest other one of `OutcomeDifferences.costly_agents`.
+    the costliest other one of `costly_agents`.
 
     Args:
       traces, prices: as of `idle_agents`.
-      differing: `outcome_differences` of these, with these prices.
+      differing: `outcome_differences` of these, with what agents were paid by these prices.
     """
     work = TeamWork(traces)
-    number, lost, undecided = work.unread_agents(), dict[str, str](), differing.costly_agents()
+    number, lost, undecided = work.unread_agents(), dict[str, str](), costly_agents(differing)
     if is_habit(traces, "free_riding", number):
         most = max(_costs_of(traces, work, work.unread, number, prices), key=lambda one: one.share)
         if most.share >= LEAST_PART:
@@ -97,6 +99,22 @@ def idle_losses(traces: Traces, differing: OutcomeDifferences, prices: Prices | 
             lost = {most.agent: f"{cost} went into {most.where}, where {most.why}"}
     others = [told for name, told in undecided.items() if name not in lost]
     return [*lost.values(), *others[:1]]
+
+
+def costly_agents(differing: OutcomeDifferences) -> dict[str, str]:
+    """What agents cost that may be of no use, in sentences, the costliest first: those of `LEAST_PART` of all of which
+    it is undecided whether they help, and not by more than `MOST_GAIN`.
+
+    Args:
+      differing: `outcome_differences`, with what agents were paid.
+    """
+    paid = sorted(differing.agents_paid.items(), key=lambda one: -one[1])
+    return {
+        name: f"{percent(part)} of the {differing.paid_in} went into {printable(name, NAME)}, and whether it "
+        f"helps is undecided ({differing.adds(name)}; it may be called where runs go wrong)"
+        for name, part in paid
+        if part >= LEAST_PART and name in differing.agents_alike and differing.agents_alike[name][2] <= MOST_GAIN
+    }
 
 
 def _costs_of(

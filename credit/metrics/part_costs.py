@@ -12,7 +12,17 @@ from credit.metrics.event_costs import MOST_UNPRICED_TOKENS, Prices, event_costs
 from graphs.text import amount, at_least, percent
 from graphs.traces.batch import Traces
 
-__all__ = ["COST_WORDS", "LEAST_PART", "PAID_IN", "Costs", "part_costs", "told_amount", "told_cost", "unit_paid"]
+__all__ = [
+    "COST_WORDS",
+    "LEAST_PART",
+    "PAID_IN",
+    "Costs",
+    "agents_paid",
+    "part_costs",
+    "told_amount",
+    "told_cost",
+    "unit_paid",
+]
 
 COST_WORDS = {
     "tokens": "tokens generated",
@@ -77,6 +87,28 @@ def unit_paid(parts: Sequence[Costs]) -> str:
     known = [name for name in PAID_IN if any(name in shares for _, shares in parts)]
     some = [name for name in reversed(PAID_IN) if any(costs[name].total for costs, _ in parts)]
     return next(iter([*known, *some]), "")
+
+
+def agents_paid(traces: Traces, prices: Prices | None = None) -> tuple[str, dict[str, float]]:
+    """What costs are known in, in words, and the part of what is known of it that each agent took; empty for none.
+
+    Args:
+      traces, prices: as of `part_costs`.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(
+      ...     group=["q"] * 2, trace=["a"] * 2, agent=["x", "y"], reward=[1.0] * 2, tokens=[3, 1])
+      >>> agents_paid(rows.traces)
+      ('tokens generated', {'x': 0.75, 'y': 0.25})
+    """
+    names, which = np.unique(np.array(traces.agents["name"].to_pylist(), object).astype(str), return_inverse=True)
+    agent = which[np.asarray(traces.graph.agent_ids)[: traces.sizes.events]]
+    parts = part_costs(traces, agent, len(names), prices)
+    if not (unit := unit_paid(parts)):
+        return "", {}
+    each = [costs[unit].total or 0.0 for costs, _ in parts]
+    return COST_WORDS[unit], {name: of / sum(each) for name, of in zip(names.tolist(), each, strict=True)}
 
 
 def told_cost(costs: dict[str, Amount], shares: dict[str, float]) -> str:

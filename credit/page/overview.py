@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from credit.doctor.idle_agents import idle_losses
+from credit.doctor.selected_outcomes import selected_outcomes
 from credit.doctor.verdict_errors import verdict_errors
 from credit.ledger.entry_rows import ENTRIES
 from credit.ledger.receipts.receipt import LEGEND
@@ -17,6 +18,7 @@ from credit.ledger_summary import ledger_summary
 from credit.main_findings import MORE_ON_SYSTEMS, main_findings, swap_unexplained
 from credit.method_summary import credit_hints, empty_notes
 from credit.methods.absent_outcomes import channels_instead
+from credit.metrics.part_costs import agents_paid
 from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 from credit.page.encoding import harmless
@@ -62,6 +64,7 @@ TOLD = {
     "paid",
     "by_owner",
     "by_agent",
+    "by_call",
     "by_verdict",
     "by_kind",
     "by_team",
@@ -106,11 +109,12 @@ def overview(findings: Findings) -> dict[str, Any]:
     by_side = () if findings.sides is None else (findings.sides.side, findings.sides.heads)
     heads, of_model = ((), "") if findings.sides is None else (findings.sides.heads, findings.sides.of_model)
     differing = outcome_differences(
-        traces, success_at=findings.success_at, calls=calls, side=side, of_model=of_model, prices=findings.prices
-    )
+        traces, success_at=findings.success_at, calls=calls, side=side, of_model=of_model,
+        paid=agents_paid(traces, findings.prices),
+    )  # fmt: skip
     asked: dict[str, Any] = {"success_at": findings.success_at, "calls": calls, "texts": findings.texts, "side": side}
     causes = leading_causes(traces, **asked, heads=heads, of_model=of_model)
-    found = triage(traces, **asked, leading=causes)
+    found = triage(traces, **asked, leading=causes, number=differing.example)
     verdicts = verdict_errors(traces, findings.success_at)
     result: dict[str, Any] = {
         "corpus": few.as_json()
@@ -175,6 +179,7 @@ def overview(findings: Findings) -> dict[str, Any]:
     of_kinds = failed_by_kind(traces, judged_traces(traces, findings.success_at), *by_system)
     result["findings"] = [dataclasses.asdict(one) for one in main_findings(
         traces, differing=differing, of_kinds=of_kinds,
+        selected=selected_outcomes(traces, findings.success_at, findings.prices),
         causes=causes, triaged=found, verdicts=verdicts, compared=compared,
         ranked=ranked_by_side(traces, findings.success_at, findings.sides),
         lost=[*(result["questions"][name] for name in ("failed", "again")),

@@ -36,17 +36,17 @@ def acting_instead(
     found, told = dict[int, Candidate](), set[int]()
     acting = [i for i, one in enumerate(every) if one.of_agent and one.quotes]
     inside, varied = np.zeros((2, len(every), len(kinds.rows)), bool)
-    for i in [*acting, *(i for i, one in enumerate(every) if one.of_agent and not one.quotes and tests[i].sure)]:
+    for i in [*acting, *(i for i, one in enumerate(every) if one.of_agent and not one.quotes)]:
         varied[i] = kinds.of_traces(values[i], kinds.counts(values[i]).varied)
     for i, one in enumerate(every):
-        if not one.of_agent or one.quotes or not tests[i].sure:
+        if not one.of_agent or one.quotes or not (tests[i].sure or tests[i].near):
             continue
         lacks = (values[i] > 0) & varied[i]
         runs = {j: (values[j] > 0) & varied[i] for j in acting if every[j].of_agent != one.of_agent}
         runs = {j: its for j, its in runs.items() if its.any() and (its & lacks).sum() >= ALMOST * its.sum()}
         if len(runs) < 2 or max(its.sum() for its in runs.values()) > (~lacks & varied[i]).sum():
             continue  # who acts more often than it is in nobody's place
-        surer = [j for j in runs if tests[j].sure and tests[j].p < tests[i].p]
+        surer = [j for j in runs if tests[j].sure and (tests[j].p < tests[i].p or not tests[i].sure)]
         if surer:
             best = min(surer, key=lambda j: tests[j].p)
             chance, _, _, p, *_ = kinds.test(np.where(values[best] > 0, np.nan, values[i]))

@@ -44,14 +44,17 @@ class CauseTest(NamedTuple):
     `sure`: the chance that a failed trace has it more often, 0 where it is not above 0.5 beyond chance. `close`: it is
     not, and above 0.5 by a p below `CLOSE`, were no other cause looked at. `odd`: over all tasks more failed traces
     have an agent, or lack it, beyond chance (`ComparedKinds.over_tasks`), as that p allows. `p`: corrected for all
-    causes; NaN without a test. `few`: it is above 0.5, in too few tasks for a test. `across`: as of `LeadingCause`.
+    causes; NaN without a test, as in too few tasks. `no_less`: the chance is 0.5 or more. `near`: 1 less the p by which
+    it is undecided and named beside others, of who takes part a corrected one; 0 where it is not: of 120 logs with one
+    cause 2 had another so. `across`: as of `LeadingCause`.
     """
 
     sure: float = 0.0
     close: bool = False
     odd: bool = False
     p: float = math.nan
-    few: bool = False
+    no_less: bool = False
+    near: float = 0.0
     across: str = ""
 
     def or_across(self, wider: CauseTest, of: str) -> CauseTest:
@@ -67,9 +70,10 @@ class CauseTest(NamedTuple):
         """
         if self.close and wider.sure:
             return wider._replace(across=f"{of}, just short of it within each")
-        if self.few and wider.sure and 2 * wider.p < LEVEL:
+        if self.no_less and math.isnan(self.p) and wider.sure and 2 * wider.p < LEVEL:
             return wider._replace(p=2 * wider.p, across=f"{of}, too few tasks to tell within each")
-        return self
+        undecided = self.no_less and wider.no_less and not self.sure and wider.p < CLOSE
+        return self._replace(near=max(self.near, 1 - wider.p if undecided else 0.0))
 
 
 def tested(kinds: ComparedKinds, values: list[np.ndarray], every: list[Candidate]) -> list[CauseTest]:
@@ -96,8 +100,8 @@ def tested(kinds: ComparedKinds, values: list[np.ndarray], every: list[Candidate
     facts = {i: fact_of(values[i]) for i in vary}
     for asked in families:
         lengths = {i: [length[kinds.rows] for length in every[i].lengths] or [None] for i in asked}
-        by = kinds._replace(model=kinds.model * 0) if kinds.relative and every[asked[0]].test else kinds
-        tests = {i: max((by.test(values[i], of) for of in lengths[i]), key=_least_sure) for i in asked}
+        like = kinds._replace(model=kinds.model * 0) if kinds.relative and every[asked[0]].test else kinds
+        tests = {i: max((like.test(values[i], of) for of in lengths[i]), key=_least_sure) for i in asked}
         over = {i: kinds.over_tasks(values[i], beside[kinds.rows]) for i in asked
                 if (beside := every[i].beside) is not None}  # fmt: skip
         if not kinds.within:
@@ -107,8 +111,10 @@ def tested(kinds: ComparedKinds, values: list[np.ndarray], every: list[Candidate
             chance, low, high, alone, *_ = tests[i]
             whole = min(p * parts, 1.0)  # NaN stays
             sure = chance > 0.5 and beyond_chance(whole, low, high, 0.5)
-            near = chance > 0.5 and alone < CLOSE and not sure
-            found[i] = CauseTest(chance if sure else 0.0, near, p=whole, few=chance > 0.5 and math.isnan(alone))
+            close = chance > 0.5 and alone < CLOSE and not sure
+            by = whole if every[i].of_team else alone
+            near = 1 - by if close and by < CLOSE else 0.0
+            found[i] = CauseTest(chance if sure else 0.0, close, p=whole, no_less=chance >= 0.5, near=near)
         corrected = holm([p for p, _ in over.values()], [facts[i] for i in over], [least for _, least in over.values()])
         for i, p in zip(over, corrected, strict=True):
             untold = every[i].is_left_out and math.isnan(tests[i][3])
@@ -126,8 +132,8 @@ def _least_sure(test: tuple[float, float, float, float, float, int]) -> tuple[bo
 def told_by_others(
     every: list[Candidate], having: list[np.ndarray], tests: list[CauseTest], trace: np.ndarray
 ) -> Iterator[int]:
-    """Of who takes part, what is neither sure nor `odd`, and what a sure cause before it tells: most runs with that
-    have it, from there on, and most others do not. Who is called once a tool is down made nothing go wrong."""
+    """Of who takes part, what is neither sure, `near` nor `odd`, and what a sure cause before it tells: most runs with
+    that have it, from there on, and most others do not. Who is called once a tool is down made nothing go wrong."""
     first = np.full((len(every), len(trace) + 1), len(trace))
     for at, one in zip(first, every, strict=True):
         np.minimum.at(at, trace[one.rows], one.rows)
@@ -143,7 +149,7 @@ def told_by_others(
                 and 2 * (having[i] & ~some).sum() < (~some).sum()
                 for some, at in before
             )
-            if not (tests[i].sure or tests[i].odd) or any(told):
+            if not (tests[i].sure or tests[i].near or tests[i].odd) or any(told):
                 yield i
             elif tests[i].sure:
                 before.append((having[i], first[i]))

@@ -15,6 +15,7 @@ from credit.reports.cause_evidence import cause_evidence
 from credit.reports.cause_kind import of_one_kind, where_usual
 from credit.reports.cause_tests import CauseTest, more_failed, tested, told_by_others
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds
+from credit.reports.durations import AT_ONCE, begins, part_later
 from credit.reports.endings import lasts, of_sides
 from credit.reports.event_texts import event_texts
 from credit.reports.handoffs import instead_of
@@ -70,7 +71,7 @@ def leading_causes(
     standard errors, which is said: within tasks may be too few. What is done last in its runs comes behind what is
     done earlier, as it may follow from failing (`LastActs`). One that succeeded traces of the same tasks have more
     often is none (`UnitCounts.turned`).
-    Beside some, one more of these is named as undecided where within tasks its own p is below `CLOSE`.
+    Beside some, one more of these is named as undecided (`CauseTest.near`).
     Without both kinds, of the traces that are not known to have succeeded: causes of most, of two at least unless one
     trace is all; a trace counts least where only other calls of the tool succeeded later. Where most of the traces that
     have one of two causes have both, one is named. Of two sides, such as versions, traces of one are compared: what one
@@ -111,13 +112,18 @@ def leading_causes(
     if kinds is not None and kinds.single is not None:
         found = [of._replace(value=where_usual(kinds, of.value)) if of.one.of_agent and not of.one.quotes else of
                  for of in found]  # fmt: skip
-    values, trace = [one.value for one in found], np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
-    tests = [CauseTest()] * len(found) if kinds is None else tested(kinds, values, every)
+    trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    tests = [CauseTest()] * len(found) if kinds is None else tested(kinds, [one.value for one in found], every)
     of_tasks, decided = None, tests
     if kinds is not None and judged.unit is not None and kinds.unit.max() > judged.stratum.max():
         of_tasks = compared_kinds(traces, wide, between=True)
-        decided = tested(of_tasks, values, every)
+        teams = {(one.of_agent, one.quotes): _counted(traces, one, judged, judged.rows)
+                 for one in of_teams(traces, calls, of_tasks, judged)}  # fmt: skip
+        across = [teams.get((of.one.of_agent, of.one.quotes), of) if of.one.of_team else of for of in found]
+        decided = tested(of_tasks, [of.value for of in across], [of.one for of in across])
         tests = [test.or_across(wider, "systems and models") for test, wider in zip(tests, decided, strict=True)]
+        found = [wider if test.across else of for of, wider, test in zip(found, across, tests, strict=True)]
+    values = [one.value for one in found]
     if kinds is not None and judged.sided and kinds.within and kinds.single is None:
         beside = tested(kinds._replace(relative=True), values, every)
         of_both = [one.or_across(other, "sides") for one, other in zip(decided, beside, strict=True)]
@@ -206,6 +212,7 @@ def leading_causes(
             of_kind=named_kind,
             sides=one.sides,
             one_side=alone[i],
+            in_time=_in_time(traces, having, one.tells, side) if one.test is not None else "",
             late=late[i],
         )
 
@@ -227,6 +234,17 @@ def _counted(traces: Traces, one: Candidate, judged: JudgedTraces, scored: np.nd
 
 def _of_kinds(some: np.ndarray, judged: JudgedTraces) -> tuple[int, int]:
     return int((some & judged.failed).sum()), int((some & judged.succeeded).sum())
+
+
+def _in_time(traces: Traces, having: np.ndarray, tells: np.ndarray, side: np.ndarray | None) -> str:
+    """`LeadingCause.in_time`, of the side on which the fewer of these and of other traces are most."""
+    begin, sides = begins(traces), np.zeros(len(having), np.int64) if side is None else side
+    dated = tells & np.isfinite(begin)
+    most = max(np.unique(sides), key=lambda one: min(((sides == one) & dated & of).sum() for of in (having, ~having)))
+    later = part_later(begin, np.where(dated & (sides == most), having, -1))
+    if np.isnan(later) or min(later, 1 - later) >= AT_ONCE:
+        return ""
+    return f"these runs began mostly {'later' if later > 0.5 else 'earlier'} than others: time may be why"
 
 
 def _one_side(one: _Counted, judged: JudgedTraces, side: np.ndarray | None, heads: Sequence[str]) -> OneSide | None:
@@ -259,11 +277,13 @@ def _sizes(
         more = more_failed(kinds, one.value)
         if test.sure and i not in told:
             size.append((1, -test.p, test.sure))
-        # What may well be chance is told where nothing is beyond it.
-        elif i not in told and one.one.test is None and (test.close or not some) and more >= 2:
+        # What may well be chance is told where nothing is beyond it, or beside others alone.
+        elif i not in told and one.one.test is None and (test.near or not some) and one.one.of_team and not test.odd:
+            size.append((-1, test.near))
+        elif i not in told and one.one.test is None and (test.near or not some) and more >= 2:
             size.append((0, more) if not kinds.counts(one.value).turned else ())
         elif alone[i] and (of_all := more_failed(kinds, one.value, of_sides=False)) >= 2:
-            size.append((-1, of_all))
+            size.append((-2, of_all))
         else:
             size.append(())
     return size
@@ -306,9 +326,10 @@ def _named(
             )
             for other in (found[j] for j in named)
         )
-        beside = tests[i].sure > 0 or (tests[i].close and bool(named) and not tests[named[-1]].close)
+        beside = tests[i].sure > 0 or (tests[i].near > 0 and bool(named) and not tests[named[-1]].near)
         beside |= alone[i] is not None and bool(named) and alone[named[-1]] is None
-        if not again and len(named) < MOST + beside:
+        first = alone[i] is not None or size[i][2] >= 0  # what is else told beside others alone
+        if not again and len(named) < MOST + beside and (named or first):
             named.append(i)
     return named
 
@@ -327,11 +348,11 @@ def _replacing(kinds: ComparedKinds, found: list[_Counted], tests: list[CauseTes
     """
     agent, acts = found[i].one.of_agent, found[i].one.quotes
     others = [j for j, other in enumerate(found) if other.one.of_agent not in ("", agent) and other.one.quotes != acts]
-    if not agent or not tests[i].sure or not others:
+    if not agent or not (tests[i].sure or tests[i].near) or not others:
         return i
     shared = {j: _shared(kinds, found[i], found[j]) for j in others}
     most = max(others, key=lambda j: shared[j])
-    if shared[most] <= (0.5 if acts else ALMOST) or not (acts or tests[most].sure):
+    if shared[most] <= (0.5 if acts else ALMOST) or not (acts or tests[most].sure or tests[most].near):
         return i
     its, left_out = (i, most) if acts else (most, i)
     one = found[its].one

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from credit.doctor.verdict_errors import verdict_channels
+from credit.methods.absent_outcomes import by_people
 from credit.reports.trace_numbers import numbered
 from credit.sides.chosen_sides import Sides
 from credit.sides.side_differences import side_differences
@@ -13,9 +14,19 @@ from graphs.logs.read_logs import DEFAULT_CHANNEL
 from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["other_outcomes"]
+__all__ = ["chosen_outcome", "other_outcomes"]
 
 MOST = 3  # channels that are named
+
+
+def chosen_outcome(traces: Traces) -> str:
+    """The reward of the log that was chosen as the outcome, as one of several; "" where nobody chose one.
+
+    Args:
+      traces: what was read.
+    """
+    names, others = traces.reward_channels, verdict_channels(traces)
+    return "" if DEFAULT_CHANNEL in names else next((printable(name, 60) for name in names if name not in others), "")
 
 
 def other_outcomes(traces: Traces, sides: Sides | None = None) -> str:
@@ -25,16 +36,17 @@ def other_outcomes(traces: Traces, sides: Sides | None = None) -> str:
       traces: what was read.
       sides: two sides of these, whose means are those of `side_differences`; None for one mean of all traces.
     """
-    names, channels = traces.reward_channels, verdict_channels(traces)
-    if DEFAULT_CHANNEL in names or len(channels) == len(names):  # nobody chose one of these
+    if not chosen_outcome(traces):
         return ""
+    channels = verdict_channels(traces)
     known = {name: int(np.isfinite(number).sum()) for name, number in channels.items()}
     told = []
-    for name in sorted(known, key=lambda one: -known[one])[:MOST]:
+    for name in sorted(known, key=lambda one: (one not in traces.by_people, -known[one]))[:MOST]:
         number = channels[name].astype(np.float64)
         metric = numbered(number, (np.isnan(number), "no such reward"))
         rows = [] if sides is None else side_differences(traces, {name: metric}, sides.side)
         mean = first_to_second(rows[0].first, rows[0].second) if rows else f"mean {short(float(np.nanmean(number)))}"
-        told.append(f"{printable(name, 60)} of {counted(known[name], 'trace')}, {mean}")
+        whose = f" ({who})" if (who := by_people(known[name], traces.by_people.get(name, 0))) else ""
+        told.append(f"{printable(name, 60)}{whose} of {counted(known[name], 'trace')}, {mean}")
     told += ["…"] * (len(known) > MOST)
     return f"Also in the log, by `--reward-channel`: {'; '.join(told)}." if told else ""

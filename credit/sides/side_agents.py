@@ -1,10 +1,10 @@
-"""Which agents the difference of a cost between two sides comes from."""
+"""Which agents the difference of a cost between two sides comes from, and what did it in each."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,22 +12,27 @@ import numpy as np
 from credit.metrics.event_costs import Prices, event_costs, token_counts
 from credit.metrics.logged_prices import logged_prices
 from credit.reports.tasks import task_ids
-from credit.reports.trace_numbers import TraceMetric
+from credit.reports.trace_numbers import TraceMetric, numbered
+from credit.sides.asked_metrics import ASKED, LEAST_SHARE, TOKENS
 from credit.sides.chosen_sides import Sides
 from credit.sides.side_rows import SideDifference, corrected_rows
 from credit.sides.side_tests import compare_metric
+from credit.sides.side_words import MOST_NAMED, MOST_TOLD, MOST_WORDS, short, signed
 from graphs.structure.host_ids import ranked
-from graphs.task_means import ROUNDING
+from graphs.task_means import ROUNDING, fact_of
+from graphs.text import counted, percent, printable, rounds_away
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import event_models
 
-__all__ = ["BY_AGENT", "AgentDifference", "agent_differences", "agents_of_costs", "side_weights"]
+__all__ = ["BY_AGENT", "AgentDifference", "agent_differences", "agents_of_change", "agents_of_costs", "side_weights"]
 
 BY_AGENT = (("money", "logged_money", "input_tokens"), ("tokens",))
 """Costs whose difference is told by agent, of each kind the first that is known of both sides and of their agents: a
 model that was swapped is found by money, and an agent that says more by tokens, which may be cheap."""
 LEAST_PART = 0.05
 """Part of the cost of a trace from which an agent's own change of it is told."""
+LEAST_CACHED = 0.1
+"""By how much the part of an agent's tokens read that comes from a cache differs where that is told."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,9 +51,15 @@ class AgentDifference:
       cached: of money, the part of the tokens read that came from a cache on each side; None where it read none.
       calls, read, generated: its calls with tokens in a trace on each side, in the same means, and their tokens; 0
         where one is not known.
-      test: of its own cost of a trace, within tasks as of any metric. Its p is corrected by Holm's method, for agents
-        alone; None of one that has too little of the cost to be told.
-      stands_out: whether its own cost changed beyond chance, by `LEAST_PART` of the whole or more.
+      acting: the part of the traces in which it acts on each side, in the same means.
+      test: of its own cost of a trace in which it acts, within tasks as of any metric. Its p is corrected by Holm's
+        method, for agents alone; None of one that has too little of the cost to be told. Over all traces, with 0 where
+        it does not act, who is asked would drown what a prompt that makes it write 1.5 times as much does.
+      taking_part: of whether it acts in a trace, in the same family; None of one that acts in all.
+      changed: whether its cost of a trace in which it acts changed beyond chance, by `LEAST_PART` of the cost of all
+        agents in a trace or more.
+      stands_out: whether its cost where it acts, or how often it does, changed beyond chance in the way of its
+        difference, which is `LEAST_PART` of the whole unless it `changed`.
     """
 
     agent: str
@@ -64,8 +75,18 @@ class AgentDifference:
     calls: tuple[float, float] = (0.0, 0.0)
     read: tuple[float, float] = (0.0, 0.0)
     generated: tuple[float, float] = (0.0, 0.0)
+    acting: tuple[float, float] = (0.0, 0.0)
     test: SideDifference | None = None
+    taking_part: SideDifference | None = None
+    changed: bool = False
     stands_out: bool = False
+
+    @property
+    def rises(self) -> bool | None:
+        """Whether it has more of the cost, where it acts or in all; None of one that did not change beyond chance."""
+        if self.changed and self.test is not None:
+            return self.test.rises
+        return self.difference > 0 if self.stands_out else None
 
 
 def agent_differences(
@@ -113,7 +134,8 @@ def agent_differences(
     (model_names, model), acts = event_models(traces), np.asarray(graph.action_mask)[:n]
     read, generated = (token_counts(traces, counted) for counted in ("input_tokens", "tokens"))
     counts = np.array([np.where((read > 0) | (generated > 0), 1.0, read + generated), read, generated])
-    means, sums, counted = [], [], []
+    means, sums, counted, acting = [], [], [], []
+    with_agent = _acting(traces, cost)
     models: list[list[set[str]]] = []
     for weight in weights:
         events = np.flatnonzero(weight[trace] > 0)
@@ -124,25 +146,40 @@ def agent_differences(
             flat = kinds[:, :, events].reshape(-1, len(events))
             sums.append(np.stack([np.bincount(agent, of_event * row, len(names)) for row in flat]))
         models.append([set() for _ in names])
-        acting = acts[events]
-        for number, which in np.unique(np.stack([agent[acting], model[events][acting]]), axis=1).T.tolist():
+        acting.append(with_agent @ weight)
+        chosen = acts[events]
+        for number, which in np.unique(np.stack([agent[chosen], model[events][chosen]]), axis=1).T.tolist():
             models[-1][number] |= {model_names[which]} - {""}
     calls = np.nan_to_num([of[0] for of in counted])
     parts = _parts(sums[0], sums[1], calls) if sums else [()] * len(names)
     of_calls = np.nan_to_num(np.stack(counted, axis=2)).transpose(1, 0, 2).tolist()  # [agents, counts, sides]
     found = zip(
-        names, *(mean.tolist() for mean in (*means, means[1] - means[0])), *models, parts, of_calls, strict=True
-    )
+        names, *(mean.tolist() for mean in (*means, means[1] - means[0])), *models, parts, of_calls,
+        np.stack(acting, axis=1).tolist(), strict=True,
+    )  # fmt: skip
     spent = [
-        AgentDifference(agent, first, second, change, (sorted(before), sorted(after)), *of, **_counts(many))
-        for agent, first, second, change, before, after, of, many in found
+        AgentDifference(agent, first, second, change, (sorted(before), sorted(after)), *of, **_counts([*many, share]))
+        for agent, first, second, change, before, after, of, many, share in found
         if first or second
     ]
     return sorted(spent, key=lambda one: -abs(one.difference))
 
 
 def _counts(many: list[list[float]]) -> dict[str, Any]:
-    return {name: (first, second) for name, (first, second) in zip(("calls", "read", "generated"), many, strict=True)}
+    return {
+        name: (first, second)
+        for name, (first, second) in zip(("calls", "read", "generated", "acting"), many, strict=True)
+    }
+
+
+def _acting(traces: Traces, cost: np.ndarray) -> np.ndarray:
+    """Whether each agent, in the order of names, acts in a trace, or costs something there: bool [agents, traces]."""
+    graph, n = traces.graph, traces.sizes.events
+    names, name = ranked(traces.agents["name"].to_pylist())
+    acts = np.zeros((len(names), traces.sizes.traces), bool)
+    rows = np.flatnonzero(np.asarray(graph.action_mask)[:n] | (cost > 0))
+    acts[name[np.asarray(graph.agent_ids)[rows]], np.asarray(graph.trace_ids)[rows]] = True
+    return acts
 
 
 def side_weights(value: np.ndarray, side: np.ndarray, task: np.ndarray) -> np.ndarray:
@@ -203,7 +240,7 @@ def agents_of_costs(
     Reference: Holm 1979; Tarone 1990.
     """
     compared, agents = {row.metric for row in rows}, dict[str, tuple[AgentDifference, ...]]()
-    task, tests = task_ids(traces), dict[tuple[str, str], SideDifference]()
+    tests: list[tuple[str, str, str, SideDifference, Hashable]] = []
     for kind in BY_AGENT:
         for name in (name for name in kind if name in compared):
             costs = event_costs(traces, prices)
@@ -212,42 +249,159 @@ def agents_of_costs(
                 cost, kinds = token_counts(traces, "money"), event_costs(traces, logged_prices(traces)).kinds
                 if kinds is not None:
                     kinds[1, 4] = cost - kinds[1, :4].sum(axis=0)
-            found = agent_differences(traces, cost, measured[name].value, sides.side, task, kinds)
+            found = agent_differences(traces, cost, measured[name].value, sides.side, task_ids(traces), kinds)
             if len(found) > 1 or (found and found[0].of_models):
                 agents[name] = tuple(found)
             if len(found) > 1:
-                tests |= {(name, who): test for who, test in _tests(traces, cost, name, measured, sides, found)}
+                tests += [(name, *test) for test in _tests(traces, cost, name, measured[name], sides.side, found)]
             if found:
                 break
-    for (name, who), tested in zip(tests, corrected_rows([*tests.values()], by_least=True), strict=True):
-        whole = max(sum(one.first for one in agents[name]), sum(one.second for one in agents[name]))
-        clear = tested.worth_telling and tested.rises == (tested.difference > 0)
-        agents[name] = tuple(
-            dataclasses.replace(one, test=tested, stands_out=clear and abs(one.difference) >= LEAST_PART * whole)
-            if one.agent == who
-            else one
-            for one in agents[name]
-        )
+    corrected = corrected_rows([test for *_, test, _ in tests], [fact for *_, fact in tests], by_least=True)
+    tested: dict[tuple[str, str], dict[str, SideDifference]] = {}
+    for (name, who, what, *_), row in zip(tests, corrected, strict=True):
+        tested.setdefault((name, who), {})[what] = row
+    for name, of in agents.items():
+        least = LEAST_PART * max(sum(one.first for one in of), sum(one.second for one in of))
+        agents[name] = tuple(_judged(one, least, **tested.get((name, one.agent), {})) for one in of)
     return agents
+
+
+def _judged(
+    one: AgentDifference, least: float, test: SideDifference | None = None, taking_part: SideDifference | None = None
+) -> AgentDifference:
+    """The agent with its tests, and whether it changed by the least part of a cost."""
+    own = 0.0 if test is None else test.second - test.first
+    changed = test is not None and test.worth_telling and test.rises == (own > 0) and abs(own) >= least
+    clear = any(of is not None and of.worth_telling and of.rises == (one.difference > 0) for of in (test, taking_part))
+    return dataclasses.replace(one, test=test, taking_part=taking_part, changed=changed,
+                               stands_out=clear and (changed or abs(one.difference) >= least))  # fmt: skip
 
 
 def _tests(
     traces: Traces,
     cost: np.ndarray,
     metric: str,
-    measured: dict[str, TraceMetric],
-    sides: Sides,
+    known: TraceMetric,
+    side: np.ndarray,
     found: list[AgentDifference],
-) -> Iterator[tuple[str, SideDifference]]:
-    """The test of each agent that has enough of a cost, in the traces in which all of it is known."""
-    trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+) -> Iterator[tuple[str, str, SideDifference, Hashable]]:
+    """The tests of each agent that has enough of a cost, in the traces in which all of it is known: its name, which
+    test it is, the test, and what it is of."""
+    trace, task = np.asarray(traces.graph.trace_ids)[: traces.sizes.events], task_ids(traces)
     names, name = ranked(traces.agents["name"].to_pylist())
-    agent = name[np.asarray(traces.graph.agent_ids)[: traces.sizes.events]]
+    agent, acting = name[np.asarray(traces.graph.agent_ids)[: traces.sizes.events]], _acting(traces, cost)
     whole = sum(one.first + one.second for one in found)
     for one in found:
         if one.first + one.second >= LEAST_PART / 2 * whole:
-            own = np.bincount(trace, np.where(agent == names.index(one.agent), cost, 0.0), traces.sizes.traces)
-            own = np.where(np.isfinite(measured[metric].value), own, np.nan)
-            row = compare_metric(metric, TraceMetric(own, measured[metric].reasons), sides.side, task_ids(traces))
-            if row is not None:
-                yield one.agent, row
+            number = names.index(one.agent)
+            own = np.bincount(trace, np.where(agent == number, cost, 0.0), traces.sizes.traces)
+            unknown = ~np.isfinite(known.value), "its cost is not known"
+            numbers = {
+                "test": (metric, numbered(own, unknown, (~acting[number], "the agent does not act"))),
+                "taking_part": ("", numbered(acting[number].astype(np.float64), unknown)),
+            }
+            for what, (called, of) in numbers.items():
+                row = compare_metric(called, of, side, task)
+                if row is not None and (what == "test" or min(one.acting) < 1):
+                    value = of.value[side >= 0]
+                    untested = row.p is None and row.here is None
+                    yield one.agent, what, row, (metric, number, what) if untested else fact_of(value)
+
+
+def agents_of_change(row: SideDifference, parts: Sequence[AgentDifference], alone: Sequence[Sequence[str]]) -> str:
+    """Which agents one difference comes from; "" of none.
+
+    Args:
+      row: of a cost.
+      parts: what each agent adds to it, the largest first.
+      alone: as of `ComparedSides`.
+    """
+    parts = [one for one in parts if one.difference]
+    if not row.difference or not parts:
+        return ""
+    large = sum(abs(one.difference) >= LEAST_SHARE * abs(row.difference) for one in parts)
+    named = max(large, 1) if large <= MOST_TOLD or large == len(parts) == MOST_TOLD + 1 else MOST_TOLD
+    chance = "" if row.worth_telling else f", {row.in_short()}"
+    head = f"{ASKED[row.metric]} of a trace {signed(row.difference)}{chance}, by agent: "
+    split: set[int] = set()
+    told = sorted(
+        (place for place in range(named) if _why(parts[place], row.metric)),
+        key=lambda at: (not parts[at].stands_out, not parts[at].of_models),
+    )
+    sure = max((place for place in range(named) if parts[place].stands_out), default=0)
+    for place in told:
+        needed = parts[place].stands_out and row.metric not in TOKENS and _swapped(parts[place])
+        least = max(place, *split, sure) + 1
+        for fewer in range(named, least - 1, -1):  # what another model does, before the least agents
+            words = f"{head}{_named(row.metric, parts, fewer, {*split, place}, alone)}".split()
+            if len(words) <= MOST_WORDS or (needed and fewer == least):
+                named, split = fewer, {*split, place}
+                break
+    return head + _named(row.metric, parts, named, split, alone)
+
+
+def _named(
+    cost: str, parts: Sequence[AgentDifference], named: int, split: set[int], alone: Sequence[Sequence[str]]
+) -> str:
+    """So many agents by name, some of them with why, and the sum of others."""
+    whole = sum(one.difference for one in parts)
+    told = [f"{printable(one.agent, 60)} {signed(one.difference, whole)}{'*' * one.stands_out}" for one in parts]
+    of = [f"{told[i]} ({_why(parts[i], cost)})" if i in split else told[i] for i in range(named)]
+    own = [i for i in range(named, len(parts)) if any(parts[i].agent in agents for agents in alone)][:MOST_NAMED]
+    of += [told[i] for i in own]
+    rest = [one.difference for i, one in enumerate(parts) if i >= named and i not in own]
+    if not rounds_away(sum(rest), whole):
+        together = " together" if len(rest) > 1 else ""
+        of.append(f"{counted(len(rest), 'other')}{together} {signed(sum(rest), whole)}")
+    return ", ".join(of)
+
+
+def _swapped(one: AgentDifference) -> str:
+    """The models of an agent on both sides; "" where they are the same, or a side has none."""
+    before, after = (" + ".join(printable(name, 60) for name in names) for names in one.models)
+    return f"{before} to {after}" if before and after and before != after else ""
+
+
+def _why(one: AgentDifference, cost: str) -> str:
+    """What models, calls, tokens and tools add to the difference of an agent, the largest part first, without those
+    below `LEAST_SHARE` of it; else what part of its tokens read came from a cache; else how its calls and their tokens
+    changed, where it differs beyond chance; "" where nothing did it. Other models are named in any case."""
+    swapped = _swapped(one)
+    if not one.of_models:
+        first, second = one.cached or (0.0, 0.0)
+        cached = f"{percent(first)} to {percent(second)} of reads cached"
+        why = cached if abs(second - first) >= LEAST_CACHED else _by_calls(one, cost) if one.stands_out else ""
+        named = f"{swapped}{' at the same prices' * (one.of_models is not None)}"
+        return ", ".join(filter(None, (why, named if swapped and one.stands_out and cost not in TOKENS else "")))
+    models = swapped or f"other parts of {' + '.join(printable(name, 60) for name in one.models[0])}"
+    parts, calls = {models: one.of_models, "tools": one.of_tools or 0.0}, _times(one)
+    if one.of_tokens and one.of_calls and calls and abs(math.log(calls)) >= LEAST_SHARE:
+        parts |= {f"calls ×{short(calls)}": one.of_calls, "tokens per call": one.of_tokens - one.of_calls}
+    else:
+        parts["tokens"] = one.of_tokens or 0.0
+    told = sorted(parts.items(), key=lambda part: -abs(part[1]))
+    most = told[0][1]
+    return ", ".join(
+        f"{name} {signed(part, most)}" for name, part in told if abs(part) >= LEAST_SHARE * abs(most) or name == swapped
+    )
+
+
+def _times(one: AgentDifference) -> float:
+    """By what an agent's calls were multiplied; 0 where a side has none."""
+    return one.calls[1] / one.calls[0] if min(one.calls) > 0 else 0.0
+
+
+def _by_calls(one: AgentDifference, cost: str) -> str:
+    """By what its calls were multiplied, and the tokens of one: a cost of tokens is the product of both. Money is that
+    of a price, too, and has the tokens read: those generated have a sentence of their own, which is not enough where
+    other models may seem the reason."""
+    calls = _times(one)
+    times = {"calls": calls}
+    for name, both in (("read", one.read), ("generated", one.generated)):
+        times[f"tokens {name} per call"] = both[1] / both[0] / calls if min(calls, *both) > 0 else 1.0
+    moved = [name for name, by in times.items() if by > 0 and abs(math.log(by)) >= LEAST_SHARE]
+    if calls and not moved and _swapped(one):
+        return "calls and tokens as before"
+    asked = "generated" if cost == "tokens" else "" if _swapped(one) else "read"
+    told = [f"{name} ×{short(times[name])}" for name in moved if name == "calls" or asked in name]
+    return ", ".join(told if not told or "calls" in moved else ["calls as before", *told])

@@ -41,6 +41,7 @@ class RowNames:
       team: the agent instances.
       rounded: whether single precision, or the type of a column, changes differences of outcomes, or of returns, of
         each group: bool [groups].
+      offset: as `rounded`, of outcomes in single precision, by a hundredth of that: bool [groups].
       noise: of each group whose returns are equal with rewards of rows, how large a result is rounding; else 0. It is
         not `rounded`: a method that divides by a spread makes something of what single precision tells apart.
       alike: groups of equal returns that differ in single precision, in words.
@@ -66,6 +67,7 @@ class RowNames:
     untold: str = ""
     at_once: int = 0
     typed: tuple[str, ...] = ()
+    offset: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, bool))
 
     def labels_alike(self) -> str:
         """Groups, traces and agents whose labels a person would take for one, the first of each, in words; "" of none.

@@ -47,6 +47,7 @@ from graphs.event_graph import EventGraph, EventType
 from graphs.event_types import ACTION_TYPES
 from graphs.floats import (
     COARSE,
+    KEPT,
     exact_sums,
     lost_differences,
     rounded_differences,
@@ -277,7 +278,7 @@ def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray
         graph = with_trainable(graph, arrays["trainable"])
     if events is not None:
         graph = _filled(graph, columns)
-    rounded, noise = _rounded(outcome, columns.get("event_reward"), by_trace, group_ids)
+    offset, rounded, noise = _rounded(outcome, columns.get("event_reward"), by_trace, group_ids)
     alike = _coarse(rounded & (noise > 0))
     rounded = rounded & (noise == 0)
     coarse = _coarse(rounded)
@@ -299,7 +300,7 @@ def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray
     padded = pad_array(outcome.astype(np.float32), to.traces)
     names = RowNames(
         graph, padded, order, trace_names, group_names, team, rounded | lost, noise, tuple(alike), tuple(coarse), exact,
-        tokens_of_rows(lists, actions, order), typed=tuple(typed),
+        tokens_of_rows(lists, actions, order), typed=tuple(typed), offset=offset,
     )  # fmt: skip
     return graph, padded, Rows(position, to.events, arrays, names)
 
@@ -383,21 +384,22 @@ def _coarse(rounded: np.ndarray) -> list[str]:
 
 def _rounded(
     outcome: np.ndarray, steps: np.ndarray | None, by_trace: Segments, group: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Where single precision changes differences of outcomes, or of returns, within groups, int [T]: bool [groups].
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`RowNames.offset`, and where single precision changes differences of outcomes, or of returns, within groups.
 
     Some methods compare outcomes, float64 [T]; others add what the rows earned besides, float64 [N]. Also the noise of
-    groups whose returns are equal, of `rounding_of_equals`.
+    groups whose returns are equal, of `rounding_of_equals`. Groups are int [T], and each answer is [groups].
     """
     known, groups = np.isfinite(outcome), int(group.max()) + 1
-    rounded = rounded_differences(outcome[known], group[known], groups)
+    offset = rounded_differences(outcome[known], group[known], groups, kept=KEPT / 100)
+    rounded = rounded_differences(outcome[known], group[known], groups) if offset.any() else offset
     if steps is None:
-        return rounded, np.zeros(groups)
+        return offset, rounded, np.zeros(groups)
     ordered = steps[by_trace.order]
     earned, sizes = exact_sums(outcome, ordered, by_trace.ids)
     single = single_sums(outcome, ordered, by_trace.ids)[known]
     noise = rounding_of_equals(earned[known], sizes[known], group[known], groups, single)
-    return rounded | rounded_differences(earned[known], group[known], groups, single), noise
+    return offset, rounded | rounded_differences(earned[known], group[known], groups, single), noise
 
 
 def _rounded_beside(outcome: np.ndarray, numbers: np.ndarray, by_trace: Segments, group: np.ndarray) -> np.ndarray:

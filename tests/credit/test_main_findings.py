@@ -167,3 +167,39 @@ def test_another_reward_that_could_be_the_outcome_stands_beside_the_chosen_one(l
     traces, sides = Sides.joined("system", credit.read(log, reward="judge"))
     assert any(told in one["told"] for one in overview(Findings.of(traces, {}, sides=sides))["findings"])
     assert "Also in the log" not in said("summary")  # nothing was chosen
+
+
+def test_a_second_cause_that_is_undecided_stands_at_the_top_in_few_words(tmp_path: Path) -> None:
+    """Beside a sure one the agents of runs were never named, and a tool had a line of 40 words."""
+    for second, last, words in (
+        ("shell", 54, "Failed calls of shell by coder that did not succeed later (undecided)."),
+        ("tech", 60, "Runs in which tech acts instead of billing (undecided)."),
+    ):
+        lines = []
+        for number in range(120):
+            task, won = divmod(
+                number, 2
+            )  # the index is down in 50 failed runs, the second thing in 9 or 10, and 2 others
+            other = task in (1, 2) if won else task % 6 == 5 and task < last
+            steps = [("coder", "index", not won and task < 50), ("coder", "shell", second == "shell" and other),
+                     ("tech" if second == "tech" and other else "billing", "send", False)]  # fmt: skip
+            events = []
+            for agent, tool, down in steps:
+                call = {
+                    "id": f"e{len(events)}",
+                    "type": "tool_call",
+                    "agent": agent,
+                    "tool": tool,
+                    "arguments": {"q": 1},
+                }
+                status = "error" if down else "ok"
+                events += [call, {**call, "id": f"e{len(events)}r", "type": "tool_result", "status": status}]
+            edges = [{"src": one["id"], "dst": f"{one['id']}r", "type": "return"} for one in events[::2]]
+            lines.append({"trace_id": f"t{number}", "task_id": f"q{task}", "rewards": {"team": float(won)},
+                          "events": events, "edges": edges})  # fmt: skip
+        (log := tmp_path / f"{second}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        said = CliRunner().invoke(cli, ["summary", str(log)], catch_exceptions=False).stdout
+        head, below, *_ = said.split("\n\n")
+        assert f"\nWhat else may have gone wrong: {words}\n" in f"{head}\n" and "(beyond chance)" in head
+        told = words.removesuffix(" (undecided).")
+        assert below.startswith("What else went wrong\n") and told in below and "differing pairs" in below

@@ -533,13 +533,10 @@ class RowAdvantages:
         run = self._compiled(graph, taken_evidence, of_names)
         for words in rows.names.typed:
             warnings.warn(words, PrecisionWarning, stacklevel=3)
-        if coarse := rows.names.coarse:
-            of_row = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)[rows.event]]
-            if (shifted := self._without_offsets(given, of_row, rows, run)) is None:
-                for words in coarse:
-                    warnings.warn(words, PrecisionWarning, stacklevel=3)
-            else:
-                outcome, rows = shifted
+        if shifted := self._without_offsets(given, graph, rows, run) if rows.names.offset.any() else None:
+            outcome, rows = shifted
+        for words in rows.names.coarse:
+            warnings.warn(words, PrecisionWarning, stacklevel=3)
         advantage, reason, keys, after, (difference, own) = run(outcome)
         answer = difference, np.asarray(reason) == 0
         levels = rows.known(taken_evidence)
@@ -558,7 +555,7 @@ class RowAdvantages:
         return Batch(stated, graph, outcome, rows, rows.evidence, *found, of_names)
 
     def _without_offsets(
-        self, given: Mapping[str, Any], group: np.ndarray, rows: Rows, run: Callable[..., Any]
+        self, given: Mapping[str, Any], graph: EventGraph, rows: Rows, run: Callable[..., Any]
     ) -> tuple[np.ndarray, Rows] | None:
         """Outcomes less the least of their group, exact in single precision, where the method takes differences alone.
 
@@ -572,13 +569,14 @@ class RowAdvantages:
         from credit.tables.columns import built_from_columns
         from graphs.floats import KEPT, WHOLE
 
-        coarse, reward = rows.names.rounded[group], given["reward"]
+        group = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)[rows.event]]
+        coarse, reward = rows.names.offset[group], given["reward"]
         levels = LIKE_OUTCOMES.intersection(self._taken(rows.evidence))
         if self._state_of is not None or "event_reward" in given or levels:
             return None
         if np.abs(reward[coarse]).max(initial=0) >= WHOLE:
             return None
-        groups = len(rows.names.rounded)
+        groups = len(rows.names.offset)
 
         def extremes(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             least, most = np.full(groups, np.inf), np.full(groups, -np.inf)

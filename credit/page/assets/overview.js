@@ -91,7 +91,7 @@
     sides && sides.origin ? said("Where it comes from:", ...prose(ended(sides.origin))) : null,
     ...listed("But:", sides ? sides.caveats : []),
     price ? said(`${price[0].toUpperCase()}${what.slice(1)}:`, ended(price.slice(what.length + 2))) : null,
-    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", triage.slowest ? ` ${triage.slowest}.` : ""),
+    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", triage.slowest && !findings.some((one) => one.told.includes(triage.slowest)) ? ` ${triage.slowest}.` : ""),
     overview.verdicts_by_system ? said("By system:", ended(overview.verdicts_by_system)) : null,
     differing ? said(`${differences.name}:`, ...prose(differing)) : null,
   ].filter(Boolean));
@@ -419,11 +419,11 @@
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
   const [columns, rows] = alone ? [[["tool", (r) => r.tool || "not named"], acts, ...least("calls", "errors", "retries", "loops"), ...empty, took], triage.tools]
     : [[["agent", (r) => r.agent], acts, ...least("events", "actions", "calls", "errors", "retries", "loops", "tokens"), took], triage.agents];
-  const shares = sides ? sides.heads.map((head, i) => [`in ${head}`, (r) => percent(r.of_sides[i] / triage.sides[i]), "n"]) : [];
+  const shares = sides ? sides.heads.map((head, i) => [`in ${head}`, (r) => (r.of_sides.length ? percent(r.of_sides[i] / triage.sides[i]) : "–"), "n"]) : [];
   section("triage", "What to look at first",
     triage.quiet ? make("p", {}, triage.quiet) : null,
     ...triage.endings.map((one) => make("p", {}, `${one.words}. ${by_side(one)}`, opener(one.trace, one.event, one.event))),
-    triage.suspects.length ? table([of_trace, ...(triage.suspects.some((r) => r.outcome != null) ? [[`outcome${of_log}`, (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event), "i"], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"], ...(triage.failed != null ? ["failed", "succeeded"].map((kind, i) => [triage.kinds[i], (r) => (r.failed || r.succeeded ? percent(r[kind] / (r[`of_${kind}`] ?? triage[kind])) : "–"), "n"]) : [])] : []), ...shares, ...(triage.suspects.some((r) => r.text) ? [["why", (r) => r.why, "y"], ["text", (r) => r.text, "t"]] : [["why", (r) => r.why, "t"]])], triage.suspects, "Events to look at") : null, unheld(triage.suspects),
+    triage.suspects.length ? table([of_trace, ...(triage.suspects.some((r) => r.outcome != null) ? [[`outcome${of_log}`, (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event || undefined, r.event || "all of it"), "i"], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"], ...(triage.failed != null ? ["failed", "succeeded"].map((kind, i) => [triage.kinds[i], (r) => (r.failed || r.succeeded ? percent(r[kind] / (r[`of_${kind}`] ?? triage[kind])) : "–"), "n"]) : [])] : []), ...shares, ...(triage.suspects.some((r) => r.text) ? [["why", (r) => r.why, "y"], ["text", (r) => r.text, "t"]] : [["why", (r) => r.why, "t"]])], triage.suspects, "Events to look at") : null, unheld(triage.suspects),
     make("div", { class: "terms" }, ...[triage.commonness, shares.length && triage.suspects.length ? `in ${sides.heads.join(", in ")}: part of the ${triage.sides.map((count) => number(count)).join(" and ")} traces of each side with the same cause; not tested` : ""].filter(Boolean).map((line) => make("p", { class: "note" }, line))),
     make("h3", {}, alone ? "Tools" : "Agents"),
     table(columns, rows, alone ? "Tools" : "Agents", 15), explained(columns, rows, ...triage.legend));

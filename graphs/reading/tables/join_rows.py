@@ -18,12 +18,14 @@ from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import FLOAT_RANGE, LARGEST_FLOAT
 
 __all__ = [
+    "OF_LABELS",
     "OF_TASKS",
     "REWARDS",
     "TASK_KIND",
     "TRACE",
     "ambiguous",
     "check_columns",
+    "column_of_traces",
     "columns_of_rewards",
     "contradictory",
     "ids_of",
@@ -58,12 +60,18 @@ _OF_TRACES = re.compile(r"(?:trace|traj|trajectory|rollout|episode|conversation|
 
 def near_columns(field: str, columns: Collection[str]) -> dict[str, str]:
     """Our names of a table's columns by those of its own, where only one column each may be ours; empty elsewhere."""
-    ids = [name for name in columns if name in TRACE]
-    ids = ids or [name for name in columns if _OF_TRACES.fullmatch(snake_case(name))]
-    values = [field] if _states(field, columns) else likely_columns(field, columns, (*ids, *OF_TASKS))
-    if len(ids) != 1 or len(values) != 1:
+    ids = column_of_traces(columns)
+    values = [field] if _states(field, columns) else likely_columns(field, columns, (ids, *OF_TASKS))
+    if not ids or len(values) != 1:
         return {}
-    return {name: ours for name, ours in ((ids[0], TRACE[0]), (values[0], field)) if name not in (*TRACE, ours)}
+    return {name: ours for name, ours in ((ids, TRACE[0]), (values[0], field)) if name not in (*TRACE, ours)}
+
+
+def column_of_traces(columns: Iterable[str]) -> str:
+    """The only column that may have the ids of traces; "" where none or several may."""
+    names = [*columns]
+    ids = [name for name in names if name in TRACE] or [one for one in names if _OF_TRACES.fullmatch(snake_case(one))]
+    return ids[0] if len(ids) == 1 else ""
 
 
 def columns_of_rewards(channel: str, name: str, columns: Iterable[str]) -> tuple[str, list[str]]:
@@ -102,7 +110,7 @@ def check_columns(field: str, name: str, columns: Collection[str]) -> None:
         which = f"one of {', '.join(found)}" if len(found) > 1 else "".join(found)
         rest_too = f", others to `{REWARDS}NAME`" * (ours == "reward" and len(found) > 1)
         named += [f"{which} to `{ours}`{rest_too}"] if found else []
-    alone = f", or `group` and `{TASK_KIND}` alone" * (field == "group")
+    alone = f", or one of these and `{TASK_KIND}` alone" * (field == "group")
     expected = f"columns `trace` and `{field}`{alone}, which --columns does not name (it is for logs)"
     expected += f": rename {' and '.join(named)}" if named else ""
     raise TraceError(Problem("bad-header", name, 1, "columns", excerpt(", ".join(columns)), expected))

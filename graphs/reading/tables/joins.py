@@ -31,7 +31,7 @@ from graphs.reading.tables.join_rows import (
     unread_columns,
     unusable,
 )
-from graphs.reading.tables.kinds_of_tasks import KindsOfTasks, groups_of_kinds
+from graphs.reading.tables.kinds_of_tasks import KindsOfTasks, column_of_kinds
 from graphs.reading.tables.number_texts import NumberTexts
 from graphs.reading.tables.outcome_words import OUTCOME_CELL, OutcomeWords
 from graphs.reading.tables.reward_sources import RewardSources
@@ -40,7 +40,7 @@ from graphs.text import WITHOUT_ROW, counted, excerpt, near_names, printable
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.part import Heading, Part
-from graphs.traces.record import UNSETTLED, WORDED, TraceRecord
+from graphs.traces.record import BY_PEOPLE, UNSETTLED, WORDED, TraceRecord
 
 __all__ = ["REFUSED_ROW", "Join"]
 
@@ -145,9 +145,10 @@ class Join:
             names = (
                 column_names(source) if is_headed else [key for _, row in rows if isinstance(row, dict) for key in row]
             )
-            if field == "group" and (column := groups_of_kinds(dict.fromkeys(names))):
-                self.tasks = KindsOfTasks(name, column)
-                self.problems.extend(self.tasks.fill(read_rows(source)))
+            column, by = column_of_kinds(dict.fromkeys(names)) if field == "group" else ("", "")
+            if column:
+                self.tasks = KindsOfTasks(name, column, by)
+                self.problems.extend(self.tasks.fill(read_rows(source, ids=(column,))))
                 self.problems.extend(() if has_types else unfinished_line(source, field))
                 if self.tasks.is_empty:
                     raise _without_rows(name, field)
@@ -262,7 +263,7 @@ class Join:
         tables = (
             self.rewards,
             self.groups,
-            self.tasks.of_group,
+            self.tasks.kinds,
             self.unnamed,
             *self.spoilt.values(),
             *self.lost.values(),
@@ -344,7 +345,7 @@ class Join:
             join._fill_in_reward(trace)
         trace.group_id = self.groups.get(name, trace.group_id)
         trace.system = self.systems.get(name, trace.system)
-        trace.task_kind = self.tasks.of(trace.group_id, self.kinds.get(name, trace.task_kind))
+        trace.task_kind = self.tasks.of(name, trace.group_id, self.kinds.get(name, trace.task_kind))
         return name not in self.spoilt["group"] and name not in self.lost["group"] and not self._unknown("group", name)
 
     def _fill_in_reward(self, trace: TraceRecord | Heading) -> None:
@@ -354,7 +355,7 @@ class Join:
             trace.sole = None
         elif name in self.rewards:
             trace.rewards[self.channel] = self.rewards[name]
-            of_log = WORDED.format(self.channel, "")
+            of_log = WORDED.format(self.channel, ""), BY_PEOPLE.format(self.channel)
             trace.metrics = {key: one for key, one in trace.metrics.items() if not key.startswith(of_log)}
             if name in self.words:
                 trace.metrics[WORDED.format(self.channel, self.words[name])] = 1.0
@@ -421,7 +422,7 @@ class Join:
                     expected = f"a trace that was read: its own was refused ({why.kind}, {where})"
                     shown = repr(value) if field == "reward" else excerpt(value)
                     yield Problem(REFUSED_ROW, name, line, field, shown, expected, trace_id, about=field)
-        yield from self.tasks.unmatched() if read is None else ()  # else other processes met them
+        yield from self.tasks.unmatched(self.refused) if read is None else ()  # else other processes met them
         stated = {*self.groups, *self.spoilt["group"], *self.lost["group"]}
         listed = sum(trace in self.met for trace in stated)
         read = len(self.met) if read is None else read

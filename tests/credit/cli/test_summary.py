@@ -598,6 +598,16 @@ def test_a_long_name_of_a_tool_is_whole_in_json_and_leaves_room_in_the_table(
     assert "error of mcp__github__create_pul…; no later call of it succeeded" in run("summary", log).stdout
 
 
+def test_the_head_cuts_long_ids_so_that_show_takes_them(tmp_path: Path) -> None:
+    """An id of 36 characters stood in each of the first lines."""
+    ids = [f"{number:08d}-8e66-4b0c-94f5-48ff0e9fd6af" for number in range(4)]
+    logs = [tool_log(name, f"q{i}", 0.0, [("web", "error")]) for i, name in enumerate(ids)]
+    log = write(tmp_path / "x.jsonl", logs)
+    line = next(line for line in run("summary", log).stdout.splitlines() if line.startswith("What went wrong most"))
+    assert line.endswith(" of trace 00000000-8e66…") and ids[0] not in line
+    assert ids[0] in run("show", log, "--trace", line.split()[-1]).stdout
+
+
 @pytest.mark.parametrize("columns", ["50", "80", "100", "200"])
 def test_an_error_is_read_at_any_width_before_the_arguments_of_its_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: str

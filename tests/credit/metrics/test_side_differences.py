@@ -24,9 +24,10 @@ from credit.sides.asked_metrics import ASKED, ASKED_NEXT
 from credit.sides.chosen_sides import Sides, read_sides
 from credit.sides.compare_sides import compare_sides
 from credit.sides.side_agents import AgentDifference, agent_differences
-from credit.sides.side_comparison import MOST_WORDS, SideComparison
+from credit.sides.side_comparison import SideComparison
 from credit.sides.side_differences import Uncompared, side_differences, uncompared
 from credit.sides.side_rows import SideDifference
+from credit.sides.side_words import MOST_WORDS
 from credit.sides.verdict_changes import VerdictChange
 from graphs.task_means import mean_interval, ratio_interval
 from graphs.text import signed

@@ -13,7 +13,9 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
+from credit.doctor.idle_agents import costly_agents
 from credit.metrics.event_costs import read_prices
+from credit.metrics.part_costs import agents_paid
 from credit.page.findings import Findings
 from credit.page.overview import overview
 from credit.reports.outcome_differences import outcome_differences
@@ -46,8 +48,9 @@ def logged(folder: Path, *, helps: float = 0.0, model: str = "dear", money: floa
 
 @pytest.mark.parametrize(
     ("money", "priced", "unit"),
-    [(0, False, ""), (0, True, "money at the given prices"), (1, False, "logged cost"), (0.95, False, "logged cost"),
-     (0.5, False, ""), (1, True, "money at the given prices")],
+    [(0.95, False, "logged cost"), (0.5, False, ""), (1, True, "money at the given prices"),
+     pytest.param(0, False, "", marks=pytest.mark.slow), pytest.param(1, False, "logged cost", marks=pytest.mark.slow),
+     pytest.param(0, True, "money at the given prices", marks=pytest.mark.slow)],
 )  # fmt: skip
 def test_an_agent_that_may_be_of_no_use_is_in_what_was_lost_with_its_part_of_the_money(
     tmp_path: Path, money: float, priced: bool, unit: str
@@ -64,9 +67,9 @@ def test_an_agent_that_may_be_of_no_use_is_in_what_was_lost_with_its_part_of_the
     assert f" % of the {unit} went into critic, and whether it helps is undecided (" in lost
     assert "tokens" not in lost and f" % of the {unit})" in alike
     traces, prices = credit.read(log), read_prices(tmp_path / "prices.csv") if priced else None
-    found = outcome_differences(traces, prices=prices)
+    found = outcome_differences(traces, paid=agents_paid(traces, prices))
     assert 0.6 < found.agents_paid["critic"] < 0.8 and found.agents_paid["critic"] + found.agents_paid["lead"] == 1
-    ((head, said),) = found.costly_agents().items()
+    ((head, said),) = costly_agents(found).items()
     assert head == "critic" and said in lost
     plain = json.loads(CliRunner().invoke(cli, ["summary", str(log), "--json", *more]).stdout)["findings"]
     page = overview(Findings.of(traces, {}, prices=prices))["findings"]
@@ -75,10 +78,10 @@ def test_an_agent_that_may_be_of_no_use_is_in_what_was_lost_with_its_part_of_the
 
 
 def test_what_helps_or_costs_little_is_not_lost(tmp_path: Path) -> None:
-    prices = {"prices": read_prices(logged(tmp_path).parent / "prices.csv")}
-    assert outcome_differences(credit.read(logged(tmp_path)), **prices).costly_agents()
-    assert not outcome_differences(credit.read(logged(tmp_path, helps=0.3)), **prices).costly_agents()
-    assert not outcome_differences(credit.read(logged(tmp_path, model="cheap")), **prices).costly_agents()
+    prices = read_prices(logged(tmp_path).parent / "prices.csv")
+    for of, lost in (({}, ["critic"]), ({"helps": 0.3}, []), ({"model": "cheap"}, [])):
+        traces = credit.read(logged(tmp_path, **of))
+        assert [*costly_agents(outcome_differences(traces, paid=agents_paid(traces, prices)))] == lost
 
 
 def test_kinds_of_tasks_cost_money_where_it_is_known(tmp_path: Path) -> None:

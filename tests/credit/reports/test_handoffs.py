@@ -156,8 +156,8 @@ def test_a_wrong_agent_is_told_with_the_numbers_of_the_tasks_that_have_such_runs
     # Its row had the parts of all tasks: 87 % of failed and 62 % of succeeded runs.
     parts = [f"{sum(of == kind for of in won[1]) / sum(of == kind for of in won[0] + won[1]):.0%}".replace("%", " %")
              for kind in (0.0, 1.0)]  # fmt: skip
-    row = next(line.split() for line in shown.splitlines() if line.startswith(f"{cause.trace}  "))
-    assert " ".join(row[4:9]) == f"{len(won[1])} {' '.join(parts)}"
+    row = next(" ".join(line.split()) for line in shown.splitlines() if line.startswith(f"{cause.trace}  "))
+    assert f" {len(won[1])} {' '.join(parts)} " in row
     assert "; of who takes part, in tasks with such runs and others. " in shown
     (suspect,) = triage(traces, leading=leading_causes(traces)).suspects
     assert (suspect.failed, suspect.of_failed) == (won[1].count(0.0), (won[0] + won[1]).count(0.0))
@@ -172,32 +172,42 @@ def test_an_agent_that_acts_in_the_place_of_another_is_one_cause(tmp_path: Path,
         causes = leading_causes(traces := logs(tmp_path / str(k), stated))
         of_team = [one for one in causes if one.of_team]
         named += bool(of_team)
-        swaps += [one.words for one in of_team] == ["runs that kb hands to identity instead of retention"]
+        swaps += [one.words for one in of_team if one.beyond_chance] == [
+            "runs that kb hands to identity instead of retention"
+        ]
         assert len({(one.trace, one.event) for one in triage(traces, leading=causes).suspects}) == len(of_team)
         assert not left_untold(causes, ["retention"]) or not of_team
     assert named >= 0.75 * worlds and swaps >= 0.9 * named, (swaps, named)
 
 
-def of_builds(random: np.random.Generator, harm: float, several: bool = False) -> list[Record]:
-    """75 tickets of 5 kinds, one or two runs of each by both builds; of one kind 4 of 10 go to a wrong bot."""
+def of_builds(random: np.random.Generator, harm: float, several: bool = False, step: bool = False) -> list[Record]:
+    """75 tickets of 5 kinds, one or two runs of each by both builds; of one kind 4 of 10 go to a wrong bot. Failed runs
+    have one step more, if `step`, where a build has two runs, and else one less."""
     home, records = ["billing", "identity", "billing", "logistics", "retention"], list[Record]()
     wrong = ["identity", "logistics", "billing"] if several else ["logistics"]
     for task in range(75):
-        hard = random.random()
-        for build in (0, 1) * (1 + (random.random() < 0.4)):
+        hard, again = random.random(), random.random() < 0.4
+        for build in (0, 1) * (1 + again):
             bad = task % 5 == 4 and random.random() < 0.4
             bot = str(random.choice(wrong)) if bad else home[task % 5]
-            steps = [("triage", f"to {bot}"), ("kb", "read"), (bot, "done"), ("verifier", "seen")]
-            one = run(len(records), steps, float(random.random() < (0.95 - 0.45 * hard) * (1 - harm * bad)), 1)
+            won = float(random.random() < (0.95 - 0.45 * hard) * (1 - harm * bad))
+            more = [("kb", "more")] * (step and again == (won == 0))
+            steps = [("triage", f"to {bot}"), ("kb", "read"), *more, (bot, "done"), ("verifier", "seen")]
+            one = run(len(records), steps, won, 1)
             records.append(one | {"task_id": f"q{task}", "task_kind": f"k{task % 5}", "system": f"b{build}"})
     return records
 
 
-def test_a_wrong_agent_is_named_where_too_few_runs_of_one_version_can_be_compared(tmp_path: Path) -> None:
-    """Only `--group-by task` named it: no task has many runs of one version, of which some go to the wrong agent."""
+@pytest.mark.parametrize("step", [False, True])
+@pytest.mark.parametrize("worlds", [6, pytest.param(12, marks=pytest.mark.slow)])
+def test_a_wrong_agent_is_named_where_too_few_runs_of_one_version_can_be_compared(
+    tmp_path: Path, step: bool, worlds: int
+) -> None:
+    """Only `--group-by task` named it: no task has many runs of one version, of which some go to the wrong agent, or
+    failed runs of one version are longer, beside whose length it was compared among all runs of a task, too."""
     random, named, of_tasks = np.random.default_rng(7), 0, 0
-    for k in range(12):
-        logs(folder := tmp_path / str(k), of_builds(random, 0.88))
+    for k in range(worlds):
+        logs(folder := tmp_path / str(k), of_builds(random, 0.88, step=step))
         (there, *_) = [*leading_causes(read(folder, group_by="task")), None]
         of_tasks += there is not None
         for one in leading_causes(read(folder)):
@@ -208,7 +218,7 @@ def test_a_wrong_agent_is_named_where_too_few_runs_of_one_version_can_be_compare
                 assert there is not None and one.where_varied == there.where_varied, "numbers of what was compared"
                 may = "(beyond chance across systems and models, too few tasks to tell within each; "
                 assert f"{may}what went wrong before may be why)" in one.told()
-    assert named >= 5 and of_tasks >= 7, (named, of_tasks)
+    assert named >= 5 * worlds // 12 and of_tasks >= 7 * worlds // 12, (named, of_tasks)
 
 
 @pytest.mark.slow
@@ -221,6 +231,7 @@ def test_of_wrong_agents_that_do_no_harm_versions_are_a_cause_in_one_log_of_20(t
     assert found <= 8  # 9 or more would come once in 50 such tests at 5 %
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("table", [False, True])
 def test_several_agents_that_act_in_the_place_of_one_are_one_cause(tmp_path: Path, table: bool) -> None:
     """Each wrong agent was a cause of its own: three places for one misrouting."""
@@ -394,19 +405,20 @@ def test_two_systems_have_the_examples_that_they_have_as_sides(tmp_path: Path) -
     assert leading_causes(traces)[0].trace == "t31"
 
 
-def test_an_agent_that_is_left_out_is_named_beside_runs_of_its_length(tmp_path: Path) -> None:
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize("seed", [1, 4])
+def test_an_agent_that_is_left_out_is_named_beside_runs_of_its_length(tmp_path: Path, seed: int) -> None:
     """Where failed runs were shorter by a few other actions, it was in no cause, though a row of the table had `*`."""
-    for seed in (1, 4):
-        records, random = [], np.random.default_rng(seed)
-        for number in range(240):
-            none = random.random() < 0.3
-            won = random.random() > (0.9 if none else 0.3)
-            turns = int(random.integers(2, 7)) + int(won and random.random() < 0.4)
-            steps = [("desk", "go"), *[("guard", "ok")] * (not none), *[("coder", "x")] * turns, ("desk", "bye")]
-            records.append(run(number, steps, float(won), 8))
-        (cause,) = leading_causes(logs(tmp_path / str(seed), records))
-        assert cause.words == "runs in which guard does not act" and cause.beyond_chance
-    assert "More failed traces lack" not in CliRunner().invoke(cli, ["summary", str(tmp_path / "1")]).stdout
+    records, random = [], np.random.default_rng(seed)
+    for number in range(240):
+        none = random.random() < 0.3
+        won = random.random() > (0.9 if none else 0.3)
+        turns = int(random.integers(2, 7)) + int(won and random.random() < 0.4)
+        steps = [("desk", "go"), *[("guard", "ok")] * (not none), *[("coder", "x")] * turns, ("desk", "bye")]
+        records.append(run(number, steps, float(won), 8))
+    (cause,) = leading_causes(logs(tmp_path / "log", records))
+    assert cause.words == "runs in which guard does not act" and cause.beyond_chance
+    assert "More failed traces lack" not in CliRunner().invoke(cli, ["summary", str(tmp_path / "log")]).stdout
 
 
 def test_an_agent_that_failed_runs_lack_as_they_are_short_is_told_to_stand_below(tmp_path: Path) -> None:

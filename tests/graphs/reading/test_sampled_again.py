@@ -132,3 +132,13 @@ def test_a_copy_is_named_where_the_texts_are_unlikely_enough(count: int) -> None
         (copies, originals), _ = judged(batch, np.append(np.arange(n), copied), np.arange(n + 1))
         found.append((copies.tolist(), originals.tolist()) == ([n], [copied]))
     assert np.mean(found) > 0.9
+
+
+@pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
+def test_traces_of_other_tokens_are_no_copies(tmp_path: Path) -> None:
+    """All traces of a file seemed to stand again, by their numbers: their tokens differed."""
+    once = [row | {"reward": 0.1234567 * int(row["traj_uid"][1:])} for row in rollouts(1)]
+    again = [row | {"traj_uid": row["traj_uid"] + "-again"} for row in once]
+    assert named(tmp_path, once + again) == [("t0-again", 200)]
+    other = [row | {"response_ids": row["response_ids"][::-1]} for row in again]
+    assert not named(tmp_path, once + other)

@@ -79,6 +79,29 @@ def test_sampled_tokens_name_copies_that_stand_alone(arrays: bool) -> None:
         credit.from_columns(**of_tokens(joined(once, first(of_one, 2)), arrays))
 
 
+@pytest.mark.filterwarnings("ignore:methods may read rows in the order")
+def test_rows_of_other_tokens_are_no_copies() -> None:
+    """Rows at the end, of one trace and of whole groups were called copies, while their sampled tokens differed."""
+    draw, once = np.random.default_rng(5), sampled(traces=16)
+    team = {name: [*cells] for name, cells in TEAM.items()}
+    measured = {name: [*cells] for name, cells in once.items() if not name.startswith("token")}
+    measured["reward"] = np.repeat(draw.normal(size=16), 4).tolist()
+    for plain, again in (
+        (team, first(team, 4)),  # at the end
+        (measured, measured | {"trace": [f"again {trace}" for trace in measured["trace"]]}),  # all, under other ids
+    ):
+        both = joined({**plain, "trace": [*map(str, plain["trace"])]}, again)
+        ids = draw.integers(0, 30_000, (len(both["trace"]), 8)).tolist()
+        n = len(plain["trace"])
+        same = ids[:n] + ids[: len(ids) - n]
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message=".*equal earlier")
+            rows = credit.from_columns(**both, evidence={"token_ids": ids})[2]
+            assert copied_rows(rows).rows == 0
+        with pytest.warns(UserWarning, match=EQUAL):
+            credit.from_columns(**both, evidence={"token_ids": same})
+
+
 def test_tokens_that_do_not_fit_are_refused() -> None:
     columns = {"group": ["q", "q"], "trace": ["a", "b"], "reward": [1.0, 0.0]}
     for evidence, words in (

@@ -217,12 +217,39 @@ def test_a_table_of_groups_and_kinds_alone_gives_each_task_its_kind(column: str,
     assert any(one.kind == "near-columns" for one in traces.problems) == (column != "group")
 
 
+@pytest.mark.parametrize(("column", "reward"), [("trace", False), ("trace_id", True), ("run_id", True)])
+def test_kinds_stand_beside_traces_where_the_log_states_the_tasks(column: str, reward: bool, tmp_path: Path) -> None:
+    """A table of traces and their kinds was refused for want of groups, which the log has."""
+    event = {"id": "1", "type": "message", "agent": "x"}
+    runs = [{"trace_id": n, "task_id": g, "events": [event]} for n, g in zip("abcd", "qqrs", strict=True)]
+    runs.append({"trace_id": "e", "task_id": "q", "events": []})  # refused
+    (log := tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, runs)))
+    rows = ["atheft", "btheft", "cfraud", "efraud", "dx", "dy", "tx", " x"]
+    table = tmp_path / "kinds.csv"
+    table.write_text(f"{column},task_kind{',reward' * reward}\n")
+    with table.open("a") as file:
+        file.writelines(f"{row[0].strip()},{row[1:].strip()}{',1' * reward}\n" for row in rows)
+    traces = read(log, groups=table)
+    assert traces.traces["group"].to_pylist() == ["q", "q", "r", "s"]
+    assert traces.traces["task_kind"].to_pylist() == ["theft", "theft", "fraud", None]
+    found = [(one.kind, one.line) for one in traces.problems if one.is_failure and one.file == str(table)]
+    assert found == [("ambiguous-row", 7), ("bad-row", 9), ("unmatched-row", 8)]
+    assert any(one.kind == "near-columns" for one in traces.problems) == (column == "run_id")
+    if reward:
+        assert read(log, groups=table, rewards=table).traces["task_kind"].to_pylist() == [
+            "theft",
+            "theft",
+            "fraud",
+            None,
+        ]
+
+
 def test_a_table_without_traces_is_told_what_may_stand_alone(log: Path, tmp_path: Path) -> None:
     (table := tmp_path / "kinds.csv").write_text("group,task_kind\n")
     with pytest.raises(TraceError, match="empty-file"):
         read(log, groups=table)
     table.write_text("group,task_kind,level\nk,x,1\n")
-    with pytest.raises(TraceError, match="columns `trace` and `group`, or `group` and `task_kind` alone"):
+    with pytest.raises(TraceError, match="columns `trace` and `group`, or one of these and `task_kind` alone"):
         read(log, groups=table)
 
 
