@@ -28,6 +28,9 @@ from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS, LEVEL, alike
 
 __all__ = ["ComparedSides", "place_of"]
 
+MOST_COSTLY = 3
+"""Kinds of task of which a table has a cost."""
+
 
 @dataclasses.dataclass(frozen=True)
 class ComparedSides:
@@ -139,12 +142,19 @@ class ComparedSides:
         return [ASKED[row.metric] for row in self._asked() if not row.paired]
 
     def shown(self) -> list[SideDifference]:
-        """The rows of a table, each with its kinds of tasks, costs where one of these changed beyond chance; without
-        those that nobody asks for and that are alike, or that repeat a row, which `lines` names."""
+        """The rows of a table, each with its kinds of tasks; without those that nobody asks for and that are alike, or
+        that repeat a row, which `lines` names. A cost has its kinds where one of these changed beyond chance: those
+        that did, then the most costly, `MOST_COSTLY` in all."""
         rows = [row for row in self.rows if not (row.is_other and row.is_alike) and not self._repeats(row)]
-        told = {self.judged, *(row.metric for row in self.kinds if row.is_told)}
-        kinds = {row.metric: [one for one in self.kinds if one.metric == row.metric in told] for row in rows}
-        return [one for row in rows for one in (row, *kinds[row.metric])]
+        kinds: dict[str, list[SideDifference]] = {}
+        for one in self.kinds:
+            kinds.setdefault(one.metric, []).append(one)
+        for metric in [name for name in kinds if name != self.judged]:
+            its = sorted(
+                kinds[metric], key=lambda one: (not one.is_told, -float(np.dot(one.traces, (one.first, one.second))))
+            )
+            kinds[metric] = its[:MOST_COSTLY] if its[0].is_told else []
+        return [one for row in rows for one in (row, *kinds.get(row.metric, ()))]
 
     def _repeats(self, row: SideDifference) -> bool:
         """Whether it is an other metric with the numbers of a row before it, as when agents that come leave again."""

@@ -175,6 +175,15 @@ def test_what_each_kind_costs_is_told_and_one_sum_of_money_is_enough() -> None:
     assert compared(traces_of({"auto": [BETTER] * 10})).costs_by_kind() == ""
 
 
+def test_of_many_kinds_the_most_costly_have_a_row_behind_those_that_changed() -> None:
+    """Eight kinds of two costs had sixteen rows before what a team's lead acts on."""
+    found = with_costs_of({"tiny": 0.1, "fraud": 3.0} | {f"k{i}": 1.0 for i in range(6)})
+    shown = [row for row in found.shown() if row.kind and row.metric == "money"]
+    assert len(shown) == 3 and {row.kind for row in shown} > {"tiny", "fraud"}
+    left = [row for row in found.kinds if row.metric == "money" and row not in shown]
+    assert len(left) == 5 and shown[-1].first + shown[-1].second >= max(row.first + row.second for row in left)
+
+
 def test_the_page_has_the_kinds() -> None:
     traces = traces_of(MIXED)
     _, sides = Sides.joined("system", traces)
