@@ -46,6 +46,8 @@ class SideComparison(ComparedSides):
             for some in (self.rows, self.kinds)
         )
         rows = [row | {"is_repeated": self._repeats(of)} for row, of in zip(rows, self.rows, strict=True)]
+        shown = self.shown()
+        kinds = [row | {"is_shown": of in shown} for row, of in zip(kinds, self.kinds, strict=True)]
         bounds, unread, unscored, teams, paid = (
             [*map(dataclasses.asdict, of)] for of in (self.bounds, self.unread, self.unscored, self.teams, self.paid)
         )

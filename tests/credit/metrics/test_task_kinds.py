@@ -181,6 +181,10 @@ def test_of_many_kinds_the_most_costly_have_a_row_behind_those_that_changed() ->
     shown = [row for row in found.shown() if row.kind and row.metric == "money"]
     assert len(shown) == 3 and {row.kind for row in shown} > {"tiny", "fraud"}
     left = [row for row in found.kinds if row.metric == "money" and row not in shown]
+    told = found.as_json()["kinds"]
+    assert [row["kind"] for row in told if row["is_shown"] and row["metric"] == "money"] == [
+        row.kind for row in found.kinds if row in shown
+    ]
     assert len(left) == 5 and shown[-1].first + shown[-1].second >= max(row.first + row.second for row in left)
 
 
