@@ -24,6 +24,7 @@ from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 from credit.page.encoding import harmless
 from credit.page.findings import Findings
 from credit.page.questions import questions
+from credit.reports.agents_by_kind import agents_by_kind
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
 from credit.reports.judged_traces import judged_traces
@@ -160,6 +161,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices, findings.success_at),
         "verdicts": [one.as_json(*by_side) for one in verdicts],
         "verdicts_by_system": "" if findings.sides is not None else verdicts_by_system(traces, verdicts),
+        "agents_by_kind": [*map(dataclasses.asdict, agents_by_kind(traces, findings.success_at))],
         "hints": differing.hints(),
         "sides": None,
         "ledger": None,

@@ -57,12 +57,14 @@ UNITS = ("all", "trace", "group", "model", "system", "topology", "length")
     credit metrics runs/ --sides runs/before,runs/after --prices prices.csv
     credit metrics runs/ --success-at 0.5 -o metrics.parquet
     credit metrics runs/ --of team
+    credit metrics runs/ --of kinds
     credit metrics runs/ --of decisions -o events.parquet
     """,
 )
 @reads_logs()
-@click.option("--of", "what", type=click.Choice(["traces", "team", "decisions"]), default="traces", show_default=True,
-              help="Metrics of traces, the team over time, or the critical steps of decisions.")  # fmt: skip
+@click.option("--of", "what", type=click.Choice(["traces", "team", "decisions", "kinds"]), default="traces",
+              show_default=True, help="Metrics of traces, the team over time, the critical steps of decisions, or the "
+              "agents of each kind of task.")  # fmt: skip
 @click.option("--by", type=click.Choice(UNITS), default="all", show_default=True, help="Unit of the rows.")
 @sides_option
 @takes_prices(", for money")
@@ -103,16 +105,19 @@ def metrics(
 
     A trace without a number has a reason, which is counted. Intervals are over tasks. --of team has births, deaths and
     the size of the team after each tenth of a trace's events; --of decisions the critical steps of the main agents'
-    decisions.
+    decisions; --of kinds which agents act in which kind of task, and how often those runs succeed.
     """
     if what != "traces":
-        given = [
-            name for name in FOR_TRACES if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-        ]
+        allowed = ("success_at",) if what == "kinds" else ()
+        stated = (name for name in FOR_TRACES if name not in allowed)
+        given = [name for name in stated if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
         if given:
             option = next(each.opts[0] for each in ctx.command.params if each.name == given[0])
             raise click.UsageError(f"{option} is for --of traces", ctx)
-        _of_events(ctx, read_traces(paths, **reading), what, output, allow_bad, as_json)
+        if what == "kinds":
+            _of_kinds(ctx, read_traces(paths, **reading), success_at, output, allow_bad, as_json)
+        else:
+            _of_events(ctx, read_traces(paths, **reading), what, output, allow_bad, as_json)
         return
     if sides is not None and by != "all":
         message = (
@@ -184,6 +189,35 @@ def metrics(
         if compared is not None and (hints := compared.hints()):
             stdout().print()
             print_lines(stdout(), "To do more", hints, apart=False)
+    leave(ctx, traces, allow_bad)
+
+
+def _of_kinds(
+    ctx: click.Context, traces: Traces, success_at: float | None, output: Path | None, allow_bad: bool, as_json: bool
+) -> None:
+    """Which agents act in which kind of task."""
+    from credit.reports.agents_by_kind import agents_by_kind
+
+    rows = agents_by_kind(traces, success_at)
+    plain = [*map(dataclasses.asdict, rows)]
+    if output is not None:
+        import pyarrow as pa
+
+        save_table(pa.Table.from_pylist(plain), output)
+    if as_json:
+        print_json({"of": "kinds", "kinds": plain})
+    elif not rows:
+        told = "No kind of task has agents that act in some runs alone. `--groups FILE` may state a `task_kind`."
+        stdout().print(words(told), soft_wrap=True)
+    else:
+        table, above = plain_table("kind of task", "agent", "#traces", "#succeeded", "#succeeded without it"), ""
+        for one in rows:
+            counts = ((one.traces, one.of_traces), (one.succeeded, one.of_known), (one.others_succeeded, one.of_others))
+            parts = (f"{some} of {of}" if of else "–" for some, of in counts)
+            table.add_row(words("" if one.kind == above else one.kind), words(one.agent), *parts)
+            above = one.kind
+        stdout().print(table)
+        explain(stdout(), table, ("–", "–: no such trace has an outcome"))
     leave(ctx, traces, allow_bad)
 
 

@@ -418,6 +418,8 @@
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
   const [columns, rows] = alone ? [[["tool", (r) => r.tool || "not named"], acts, ...least("calls", "errors", "retries", "loops"), ...empty, took], triage.tools]
     : [[["agent", (r) => r.agent], acts, ...least("events", "actions", "calls", "errors", "retries", "loops", "tokens"), took], triage.agents];
+  const of = (some, every) => [(r) => (r[every] ? `${number(r[some])} of ${number(r[every])}` : "–"), "n"];
+  const by_kind = [["kind of task", (r) => r.kind], ["agent", (r) => r.agent], ["traces", ...of("traces", "of_traces")], ["succeeded", ...of("succeeded", "of_known")], ["succeeded without it", ...of("others_succeeded", "of_others")]];
   const shares = sides ? sides.heads.map((head, i) => [`in ${head}`, (r) => (r.of_sides.length ? percent(r.of_sides[i] / triage.sides[i]) : "–"), "n"]) : [];
   section("triage", "What to look at first",
     triage.quiet ? make("p", {}, triage.quiet) : null,
@@ -425,7 +427,8 @@
     triage.suspects.length ? table([of_trace, ...(triage.suspects.some((r) => r.outcome != null) ? [[`outcome${of_log}`, (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event || undefined, r.event || "all of it"), "i"], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"], ...(triage.failed != null ? ["failed", "succeeded"].map((kind, i) => [triage.kinds[i], (r) => (r.failed || r.succeeded ? percent(r[kind] / (r[`of_${kind}`] ?? triage[kind])) : "–"), "n"]) : [])] : []), ...shares, ...(triage.suspects.some((r) => r.text) ? [["why", (r) => r.why, "y"], ["text", (r) => r.text, "t"]] : [["why", (r) => r.why, "t"]])], triage.suspects, "Events to look at") : null, unheld(triage.suspects),
     make("div", { class: "terms" }, ...[triage.commonness, shares.length && triage.suspects.length ? `in ${sides.heads.join(", in ")}: part of the ${triage.sides.map((count) => number(count)).join(" and ")} traces of each side with the same cause; not tested` : ""].filter(Boolean).map((line) => make("p", { class: "note" }, line))),
     make("h3", {}, alone ? "Tools" : "Agents"),
-    table(columns, rows, alone ? "Tools" : "Agents", 15), explained(columns, rows, ...triage.legend));
+    table(columns, rows, alone ? "Tools" : "Agents", 15), explained(columns, rows, ...triage.legend),
+    ...(overview.agents_by_kind.length ? [make("h3", {}, "Agents by kind of task"), table(by_kind, overview.agents_by_kind, "Agents by kind of task", 30)] : []));
   page.rest();
   if (overview.hints.length) section("more", "To do more", make("ul", {}, overview.hints.map((line) => make("li", {}, prose(line)))));
 })();

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from credit.cli import cli
+from credit.page.findings import Findings
+from credit.page.overview import overview
+from credit.reports.agents_by_kind import agents_by_kind
 from credit.reports.compared_kinds import compared_kinds
 from credit.reports.judged_traces import judged_traces
 from credit.reports.leading_cause import LeadingCause
@@ -16,6 +23,7 @@ from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
 from graphs.traces.record import Agent, TraceRecord
+from graphs.writers.native import write
 
 KINDS = ("refund", "invoice", "delivery", "address", "bug", "setup", "password", "cancel")
 AGENTS = ("billing", "shipping", "technical", "account")
@@ -118,3 +126,20 @@ def test_in_one_log_of_20_at_most_who_acts_in_which_kind_is_blamed(world: dict[s
     random = np.random.default_rng(6)
     found = sum(bool(causes(requests(random, **world))) for _ in range(240))  # type: ignore[arg-type]
     assert found <= 0.05 * 240 + 2 * (0.05 * 0.95 * 240) ** 0.5
+
+
+def test_who_acts_in_which_kind_is_shown(tmp_path: Path) -> None:
+    traces = requests(np.random.default_rng(8), wrong="cancel", strays=0.0)
+    rows = agents_by_kind(traces)
+    cancels = {one.agent: one for one in rows if one.kind == "cancel"}
+    assert [*cancels] == ["technical", "account"] and "desk" not in {one.agent for one in rows}
+    (other, one) = (cancels[name] for name in ("account", "technical"))
+    assert one.traces + other.traces == one.of_traces == other.of_traces
+    assert (one.others_succeeded, one.of_others) == (other.succeeded, other.of_known)
+    assert overview(Findings.of(traces, {}))["agents_by_kind"] == [*map(dataclasses.asdict, rows)]
+    write(traces, tmp_path / "log.jsonl")
+    asked = ["metrics", str(tmp_path / "log.jsonl"), "--of", "kinds", "--success-at", "1"]
+    said = CliRunner().invoke(cli, [*asked, "-o", str(tmp_path / "kinds.csv")], catch_exceptions=False).output
+    told = " +".join((f"{one.traces} of {one.of_traces}", f"{one.succeeded} of {one.of_known}"))
+    assert re.search(f"cancel +technical +{told} +{one.others_succeeded} of {one.of_others}", said)
+    assert (tmp_path / "kinds.csv").read_text().count("\n") == len(rows) + 1
