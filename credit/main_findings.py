@@ -14,13 +14,13 @@ from credit.reports.leading_cause import LeadingCause
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.outcome_differences import OutcomeDifferences
 from credit.reports.trace_list import has_statuses
-from credit.reports.triage import TOKENS, Triage
+from credit.reports.triage import Triage
 from credit.sides.other_outcomes import other_outcomes
 from credit.sides.side_comparison import SideComparison
 from graphs.text import begin_of, counted, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["MORE_ON_SYSTEMS", "MOST", "MainFinding", "main_findings"]
+__all__ = ["MORE_ON_SYSTEMS", "MOST", "MainFinding", "main_findings", "swap_unexplained"]
 
 MOST = 6
 """Lines."""
@@ -79,17 +79,20 @@ def main_findings(
     failed = _failed(traces, differing, triaged, compared, of_kinds)
     found = [(0, MainFinding("What failed", failed if change else f"{failed} {others}".rstrip()))]
     if compared is not None and change:
-        where = f" {_sentence(team)}" if (team := compared.by_team()) else ""
+        where = "".join(f" {_sentence(more)}" for more in (compared.by_team(), compared.in_time) if more)
         name = f"What changed from {' to '.join(compared.sides.heads)}"
         found.append((1, MainFinding(name, f"{change}{where} {others}".rstrip())))
     for place, one in enumerate(causes):
-        told = f"{_sentence(one.told())}{_by_side(one.of_sides, triaged, compared)}"
-        name = "What else went wrong" if place else "What went wrong most"
-        if place and causes[0].beyond_chance and not one.beyond_chance:  # it is told below, with its event
-            one = dataclasses.replace(one, trace="", event="")
+        told = f"{_sentence(one.told())}{'' if one.one_side else _by_side(one.of_sides, triaged, compared)}"
+        name = "Only on one side" if one.one_side else "What else went wrong" if place else "What went wrong most"
+        if place and causes[0].beyond_chance and not one.beyond_chance and not one.one_side:
+            one = dataclasses.replace(one, trace="", event="")  # it is told below, with its event
             name, told = "What else may have gone wrong", _sentence(f"{one.words} (undecided)")
         gives_way = (2, 2, 4) if one.beyond_chance else (2, 5, 7)
         found.append((gives_way[min(place, 2)], MainFinding(name, told, one.trace, one.event)))
+    swap, _, run = swap_unexplained(differing, causes)
+    if swap:
+        found.append((2, MainFinding("What may have gone wrong", _sentence(swap), run)))
     poor = [one for one in verdicts if one.found]
     worth = [f"{one.told()}." for one in ranked if one.worth_telling][:1]
     if poor:
@@ -99,10 +102,20 @@ def main_findings(
         found.append((3, MainFinding("What a verdict is worth", " ".join(worth))))
     if told := " ".join(map(_sentence, filter(None, lost))):
         found.append((4, MainFinding("What was lost", told)))
-    if look := _look_first(differing, causes, triaged, compared):
+    if look := _look_first(causes, triaged, compared):
         found.append((6, look))
     kept = sorted(sorted(range(len(found)), key=lambda i: found[i][0])[:MOST])
     return [found[i][1] for i in kept]
+
+
+def swap_unexplained(differing: OutcomeDifferences, causes: Sequence[LeadingCause]) -> tuple[str, str, str]:
+    """`OutcomeDifferences.swap`; empty where a cause is beyond chance, which may be why.
+
+    Args:
+      differing: `outcome_differences` of the traces.
+      causes: `leading_causes` of these.
+    """
+    return ("", "", "") if any(one.beyond_chance for one in causes) else differing.swap
 
 
 def _sentence(text: str) -> str:
@@ -111,7 +124,7 @@ def _sentence(text: str) -> str:
 
 def _by_side(having: Sequence[int], triaged: Triage, compared: SideComparison | None) -> str:
     """In how many traces of each side something is, where sides were chosen."""
-    if compared is None or not triaged.sides:
+    if compared is None or not triaged.sides or not having:
         return ""
     sides = zip(compared.sides.heads, having, triaged.sides, strict=True)
     return f" {_sentence(', '.join(f'in {head} {some} of {of} traces' for head, some, of in sides))}"
@@ -150,20 +163,17 @@ def _went_wrong(traces: Traces, triaged: Triage) -> str:
     return _sentence(", ".join(told))
 
 
-def _look_first(
-    differing: OutcomeDifferences, causes: Sequence[LeadingCause], triaged: Triage, compared: SideComparison | None
-) -> MainFinding | None:
-    """How traces end early, and the event to look at first, where it is not that of the first cause."""
-    first, (what, example) = triaged.look_first(), differing.example
-    if example and triaged.tells_nothing:
-        return MainFinding("Look first", f"{first.removesuffix(TOKENS)} {_sentence(what)}".strip(), example)
-    worst = next(iter(triaged.suspects), None)
-    if worst is None or triaged.unsure or (causes and (worst.trace, worst.event) == (causes[0].trace, causes[0].event)):
+def _look_first(causes: Sequence[LeadingCause], triaged: Triage, compared: SideComparison | None) -> MainFinding | None:
+    """How traces end early, and the first of the events to look at, where it is not that of the first cause."""
+    first, worst = triaged.look_first(), next(iter(triaged.suspects), None)
+    if worst is None or (causes and (worst.trace, worst.event) == (causes[0].trace, causes[0].event)):
         return MainFinding("Look first", first) if first else None
-    text = worst.text.split(" ← ")[0]
-    said = f"{printable(worst.agent, AGENT)}, {worst.why}{f' ({begin_of(text, TEXT)})' if text else ''}."
+    text, whose = worst.text.split(" ← ")[0], f"{printable(worst.agent, AGENT)}, " if worst.agent else ""
+    whose = f"First in the table below: {whose}" if whose and triaged.unsure else whose
+    said = f"{whose}{worst.why if whose else _sentence(worst.why)[:-1]}{f' ({begin_of(text, TEXT)})' if text else ''}."
     if worst.traces > 1:
-        kinds = zip(triaged.kinds, (worst.failed, worst.succeeded), (triaged.failed, triaged.succeeded), strict=True)
+        of = (worst.of_failed or triaged.failed, worst.of_succeeded or triaged.succeeded)
+        kinds = zip(triaged.kinds, (worst.failed, worst.succeeded), of, strict=True)
         parts = " and ".join(f"{some} of {of} {kind}" for kind, some, of in kinds)
         said += f" It happened in {worst.traces} traces{f': {parts} ones' if worst.failed or worst.succeeded else ''}."
     said += _by_side(worst.of_sides, triaged, compared)

@@ -62,7 +62,7 @@ def median_of_others(m: Members) -> tuple[jax.Array, jax.Array]:
     return middle[ordered.sample_of][m.of_event], others[m.of_event]
 
 
-def nth_of_others(m: Members, place: int) -> tuple[jax.Array, jax.Array]:
+def nth_of_others(m: Members, place: int | jax.Array) -> tuple[jax.Array, jax.Array]:
     """At each event, one of the other samples of its key in order, and their number: float [E] and int32 [E].
 
     Other samples share no choice with the event's own. Where there are too few, the value is NaN: refuse such
@@ -70,20 +70,31 @@ def nth_of_others(m: Members, place: int) -> tuple[jax.Array, jax.Array]:
 
     Args:
       m: the members.
-      place: 0 for the least of the others, 1 for the next; -1 for the largest, -2 for the second largest.
+      place: 0 for the least of the others, 1 for the next; -1 for the largest, -2 for the second largest; or int32 [M],
+        of each member, such as one that grows with the number of others.
 
     Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0] * 3, trace=["a", "b", "c"], reward=[9.0, 1.0, 0.0])
       >>> from estimators.members import members
-      >>> from estimators.medians import nth_of_others
+      >>> from estimators.medians import in_order, nth_of_others
       >>> best, others = nth_of_others(members(graph, reward, None, by=None, population="trace", aggregate="sum"), -1)
       >>> rows.gather(best).tolist(), rows.gather(others).tolist()
       ([1.0, 9.0, 9.0], [2, 2, 2])
+
+      The lower quartile of the others, as `numpy.quantile` has it:
+
+      >>> import jax.numpy as jnp
+      >>> m = members(graph, reward, None, by=None, population="trace", aggregate="sum")
+      >>> place = 0.25 * (in_order(m, m.score).n - 2).astype(m.score.dtype)  # of others that are 0 to n - 2
+      >>> low, high = (nth_of_others(m, end(place).astype(jnp.int32))[0] for end in (jnp.floor, jnp.ceil))
+      >>> quartile = low + (place - jnp.floor(place))[m.of_event] * (high - low)
+      >>> rows.gather(quartile).tolist()
+      [0.25, 2.25, 3.0]
     """
     ordered = in_order(m, m.score)
     others = ordered.n - 1
-    wanted = others + place if place < 0 else jnp.full_like(others, place)
+    wanted = jnp.where(jnp.asarray(place) < 0, others + place, place)
     there = (wanted >= 0) & (wanted < others)
     value = jnp.where(there, _at(ordered, jnp.where(there, wanted, 0), ordered.rank), jnp.nan)
     return value[ordered.sample_of][m.of_event], others[m.of_event]

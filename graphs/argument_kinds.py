@@ -25,7 +25,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from graphs.errors import ArrayTypeError, CreditError
-from graphs.text import excerpt
+from graphs.text import excerpt, near_names
 
 __all__ = ["Hint", "checked_kinds", "hints_of", "is_number", "is_whole"]
 
@@ -135,6 +135,7 @@ def checked_kinds(*unchecked: str) -> Callable[[Callable[P, R]], Callable[P, R]]
       unchecked: names of parameters that the function checks itself.
 
     Raises:
+      TypeError: by the decorated function, where it has no such argument; the nearest is named.
       ArrayTypeError: by the decorated function, where an argument is no array of numbers.
       CreditError: by the decorated function, where an argument is of another kind.
 
@@ -148,15 +149,24 @@ def checked_kinds(*unchecked: str) -> Callable[[Callable[P, R]], Callable[P, R]]
       Traceback (most recent call last):
           ...
       graphs.errors.CreditError: count is 'two', of type str; expected an integer
+      >>> head(["a", "b"], counts=1)
+      Traceback (most recent call last):
+          ...
+      TypeError: head() got an unexpected keyword argument 'counts'. Did you mean count?
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         parameters = inspect.signature(function).parameters.values()
+        keywords = [p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        any_keyword = any(p.kind is p.VAR_KEYWORD for p in parameters)
         ordered = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
         several = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "")
 
         @functools.wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+            for name in () if any_keyword else kwargs.keys() - set(keywords):
+                near = near_names(name, keywords, shown=1)
+                raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}. {near}")
             hints = hints_of(function)  # at the first call, which keeps imports fast
             for name, value in (*zip(ordered, args, strict=False), *kwargs.items()):
                 if name in hints and name not in unchecked and not hints[name].admits(value):

@@ -20,6 +20,7 @@ __all__ = [
     "at_least_float32",
     "exact_sums",
     "floating",
+    "lost_differences",
     "outweighed_results",
     "rounded_differences",
     "rounding",
@@ -36,7 +37,7 @@ COARSE = (
 """What is wrong with numbers of which `rounded_differences` is True."""
 
 KEPT = 0.01
-"""Of the largest difference of a group, by how much single precision may move an outcome."""
+"""Of the largest difference in a group, by how much single precision may move one."""
 
 SINGLE = np.finfo(np.float32)
 
@@ -149,19 +150,22 @@ def rounding_of_equals(
     return found
 
 
-def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int, single: np.ndarray | None = None) -> np.ndarray:
-    """Whether single precision moves a number of a key by more than 1 % of the key's largest difference: bool [keys].
+def rounded_differences(
+    exact: np.ndarray, key: np.ndarray, keys: int, single: np.ndarray | None = None, *, kept: float = KEPT
+) -> np.ndarray:
+    """Whether single precision moves a difference in a key by more than a part of the largest: bool [keys].
 
-    The means of a key's numbers, of all and of all but one, count too: they are baselines. XLA takes what is below the
-    least normal number for 0, a difference from a baseline, too: a spread below 100 times that is too small. Numbers of
-    2**53 or more may have been different before they were read. Numbers that are equal may differ in single precision
-    where they are sums: then a method that divides by the spread makes of nothing an advantage near 1.
+    Differences are from the mean of the key's numbers, and from that of all but one, which are baselines. XLA takes
+    what is below the least normal number for 0, differences too: a largest one below 100 times that is too small.
+    Numbers of 2**53 or more may have been different before they were read. Numbers that are equal may differ in single
+    precision where they are sums: then a method that divides by the spread makes of nothing an advantage near 1.
 
     Args:
       exact: float64 [N].
       key: int [N] in [0, keys).
       keys: how many there are.
       single: what methods have in the place of `exact`, of `single_sums`. Default: rounded once.
+      kept: the part, 1 % by default.
 
     Examples:
       >>> from graphs.floats import rounded_differences
@@ -187,23 +191,61 @@ def rounded_differences(exact: np.ndarray, key: np.ndarray, keys: int, single: n
         np.maximum.at(highest, key, single)
         np.minimum.at(lowest, key, single)
         apart = highest > lowest
-    # Single precision moves a number, and a mean between the least and the most, by an epsilon of their size at most.
+    # Single precision moves a number, and a mean between the least and the most, by half an epsilon of their size at
+    # most. The largest difference from a mean is half the spread at least.
     with np.errstate(invalid="ignore"):
         fine = (spread <= 0) & (size < WHOLE) & ~apart
-        fine |= SINGLE.eps * size + SINGLE.tiny + off <= KEPT * spread
+        fine |= SINGLE.eps * size + SINGLE.tiny + 2 * off <= kept / 2 * spread
         fine &= size < SINGLE.max / 2
     if fine[key].all():
         return np.zeros(keys, bool)
-    total, count = np.bincount(key, exact, keys)[key], np.bincount(key, minlength=keys)[key]
-    with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond single precision
-        means = total / count, (total - exact) / np.maximum(count - 1, 1)
-        moved = np.fmax.reduce([np.abs(x.astype(np.float32) - x) for x in (exact, *means)])
-    noise = np.zeros(keys)
-    np.maximum.at(off, key, moved)
+    count, noise = np.bincount(key, minlength=keys), np.zeros(keys)
     np.maximum.at(noise, key, rounding(exact))
-    differs = (spread > noise) | apart | ((size >= WHOLE) & (np.bincount(key, minlength=keys) > 1))
-    rounded: np.ndarray = (np.maximum(off, SINGLE.tiny) > KEPT * spread) & differs
+    differs = (spread > noise) | apart | ((size >= WHOLE) & (count > 1))
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers beyond single precision
+        known = exact.astype(np.float32) if single is None else single
+        whole, found = _differences(exact, key, keys, np.float64), _differences(known, key, keys, np.float32)
+        rounded: np.ndarray = np.zeros(keys, bool)
+        for true, got in zip(whole, found, strict=True):
+            far, moved = np.zeros(keys), np.full(keys, SINGLE.tiny)
+            np.maximum.at(far, key, np.abs(true))
+            np.maximum.at(moved, key, np.abs(got - true))
+            rounded |= ~(moved <= kept * far)
+    rounded &= differs
     return rounded
+
+
+def _differences(numbers: np.ndarray, key: np.ndarray, keys: int, kind: type) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers less the mean of their key, and less that of its others, the means being of a type: float64 [N] each."""
+    first = np.zeros(keys)
+    first[key] = numbers  # sums of what is near it lose no digit
+    first, count = first[key], np.bincount(key, minlength=keys)[key]
+    relative = numbers - first
+    total = np.bincount(key, relative, keys)[key]
+    means = total / count, (total - relative) / np.maximum(count - 1, 1)
+    of_all, of_others = (numbers - (first + mean).astype(kind).astype(np.float64) for mean in means)
+    return of_all, of_others
+
+
+def lost_differences(exact: np.ndarray, lost: np.ndarray, key: np.ndarray, keys: int) -> np.ndarray:
+    """Whether numbers may have lost over 1 % of their key's largest difference before they came: bool [keys].
+
+    Args:
+      exact: float64 [N].
+      lost: float64 [N], how far each may be off.
+      key: int [N] in [0, keys).
+      keys: how many there are.
+
+    Examples:
+      >>> from graphs.floats import lost_differences
+      >>> lost_differences(np.array([5.0, 5.25, 5.0, 7.0]), np.full(4, 2.0**-7), np.array([0, 0, 1, 1]), 2).tolist()
+      [True, False]
+    """
+    far, off = np.zeros((2, keys))
+    np.maximum.at(far, key, np.abs(_differences(exact, key, keys, np.float64)[0]))
+    np.maximum.at(off, key, lost)
+    found: np.ndarray = (off > KEPT * far) & (far > RELATIVE * off)
+    return found
 
 
 def outweighed_results(

@@ -222,8 +222,8 @@ def _last_number(name: str) -> str:
     return name[len(name.rstrip("0123456789")) :]
 
 
-def near_names(name: str, known: Iterable[str], *, shown: int = 3, count: str = "There are {}") -> str:
-    """A hint for a name that does not exist: the nearest known names, or `count` and some of them.
+def near_names(name: str, known: Iterable[str], *, shown: int = 3, count: str = "") -> str:
+    """A hint for a name that does not exist: the nearest known names, or how many there are, or `count`, and some.
 
     Names that contain it come first, then names with similar letters. Numbers are compared without leading zeros, and
     as a whole: "task-1" is nearer to "task-01" than to "task-10".
@@ -235,6 +235,8 @@ def near_names(name: str, known: Iterable[str], *, shown: int = 3, count: str = 
       'Did you mean trace-000008?'
       >>> near_names("x", ["a", "b"])
       'There are 2: a, b.'
+      >>> near_names("x", ["a"]), near_names("x", [])
+      ('There is one: a.', 'There is none.')
       >>> near_names("x", ["a", "b"], count=WITHOUT_ROW)
       'Traces without a row (2): a, b.'
     """
@@ -259,7 +261,10 @@ def near_names(name: str, known: Iterable[str], *, shown: int = 3, count: str = 
         return f"Did you mean {' or '.join(near)}?"
     listed = names if len(names) <= MOST_LISTED else names[:shown]
     more = ", …" if len(names) > len(listed) else ""
-    return f"{count.format(len(names))}: {', '.join(listed)}{more}."
+    if not names:
+        return "There is none."
+    many = count or ("There is one" if len(names) == 1 else "There are {}")
+    return f"{many.format(len(names))}: {', '.join(listed)}{more}."
 
 
 def natural_key(name: str) -> list[tuple[int, str]]:

@@ -12,7 +12,8 @@ Let h be the log before a decision. If E[A | h, choice] = D + f(h) for some f, t
 draw, because E[D | h] = 0. Noise in A lowers the correlation. Intervals are 95 % ones of Student's t, with errors of
 leaving out one group of traces at a time: groups are independent of each other. Those of the correlation are made of
 its Fisher transform, those of the sign of its log odds, so that none leaves the range of its score. All methods see the
-same logs. Intervals of a difference have the errors of leaving out one group for both methods at once.
+same logs. A difference of two methods is over the decisions that both answer, of signs over those at which neither is
+0: else a method gains by silence. Its intervals have the errors of leaving out one group for both at once.
 
 Evidence is true: values of states and of choices are those of the world. Of a method that compares alternatives in a
 context (`context`, `node`), each decision is a context of `ALTERNATIVES` messages that the policy draws, the logged one
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,6 +38,7 @@ from credit.methods.own_functions import own_name
 from credit.methods.running import Request, missing_evidence, run
 from credit.tables.columns import from_columns
 from estimators.base import Reason
+from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
 from graphs.worlds import HeavyTailed, TeamWorld
 
@@ -70,6 +73,7 @@ LEAST_GROUPS = 40
 LEAST_APART = 5
 """Of these, groups in which two methods differ, for an interval of their difference: where one or two do, as little as
 59 % of the intervals held the truth; where five or more do, 93 % or more."""
+GROUP_SIZE = 8  # of worlds of the library
 SPAWN = 0.7  # of a wave of workers, where the kind allows a choice
 
 
@@ -85,6 +89,8 @@ class Match:
         one of them alone defines the score, or the score is at the end of its range.
       refused: why decisions have no advantage, the most frequent reason; "" where all have one.
       groups: how many have answers, over which the intervals are.
+      signed: how many decisions `sign` stands on: neither number is 0.
+      group_size: traces of a group.
     """
 
     method: str
@@ -102,25 +108,32 @@ class Match:
     answered: float
     refused: str = ""
     groups: int = 0
+    signed: int = 0
+    group_size: int = 0
 
-    @property
-    def counted(self) -> int:
-        """How many decisions the scores stand on: those that have a number."""
-        return round(self.answered * self.decisions)
+    def counted(self, score: str) -> int:
+        """How many decisions a score stands on.
+
+        Args:
+          score: one of `SCORES`.
+        """
+        return {"sign": self.signed, "answered": self.decisions}.get(score, round(self.answered * self.decisions))
 
 
 class Scored(NamedTuple):
-    """A `Match` and what its scores are made of, summed in each group of the draw: float64 [groups, 8]."""
+    """A `Match`, and of each decision what its scores are made of, float64 [8, N], with its group, int [N]."""
 
     match: Match
-    sums: np.ndarray
+    terms: np.ndarray
+    group: np.ndarray
 
 
 class Difference(NamedTuple):
-    """A score of a method less that of the first one on the same logs, each on the decisions that it answers.
+    """A score of a method less that of the first one on the same `decisions`: those that both answer, of signs those
+    at which neither method and no true increment is 0.
 
-    The ends of the 95 % interval are NaN where fewer than `LEAST_GROUPS` groups have answers of both, or the two differ
-    in fewer than `LEAST_APART`; all is NaN where a score is not defined. `groups` have answers of one or of both.
+    The ends of the 95 % interval are NaN where these lie in fewer than `LEAST_GROUPS` `groups`, or the two methods
+    differ in fewer than `LEAST_APART`; all is NaN where a score is not defined.
     """
 
     method: str
@@ -131,6 +144,7 @@ class Difference(NamedTuple):
     low: float
     high: float
     groups: int
+    decisions: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,6 +209,7 @@ class Draw:
         return result
 
 
+@checked_kinds()
 def draw(
     kind: str,
     *,
@@ -202,7 +217,7 @@ def draw(
     agents: int = 5,
     events: int = 100,
     traces: int = 400,
-    group_size: int = 8,
+    group_size: int | None = None,
     seed: int = 0,
 ) -> Draw:
     """Draw logs of a world.
@@ -210,7 +225,8 @@ def draw(
     Args:
       kind: of outcome, one of `credit.bench.own_worlds.TEAMS`, or "module:name" of your own `TeamWorld`, whose team is
         drawn.
-      topology, agents, events, group_size: of the team, as in `graphs.worlds.TeamWorld`.
+      topology, agents, events: of the team, as in `graphs.worlds.TeamWorld`; your own states them.
+      group_size: traces of a group; None for that of your own world, else 8.
       traces: how many; a multiple of the group size, two groups or more.
       seed: of all random numbers.
 
@@ -230,26 +246,35 @@ def draw(
 
 
 def team_of(
-    kind: str, *, topology: str, agents: int, events: int, traces: int, group_size: int, spawn: float = SPAWN
+    kind: str,
+    *,
+    topology: str,
+    agents: int,
+    events: int,
+    traces: int | None = None,
+    group_size: int | None = None,
+    spawn: float = SPAWN,
 ) -> TeamWorld:
-    """The world that `draw` draws from, before anything is drawn; the arguments are those of `draw`, and of a wave of
-    workers the chance, where the kind allows a choice.
+    """The world that `draw` draws from, before anything is drawn.
 
     Args:
-      kind, topology, agents, events, traces, group_size: as of `draw`.
+      kind, topology, agents, events, group_size: as of `draw`.
+      traces: as of `draw`; None for a number that is yet to be chosen.
       spawn: of a wave of workers the chance, where the kind allows a choice.
 
     Raises:
       CreditError: an argument is out of range; it is named.
     """
     if kind in TEAMS:
+        group_size = group_size or GROUP_SIZE
         spawn, link = 1.0 if kind == "poisoned" else spawn, HeavyTailed(1.0, 3.0**-0.5) if kind == HEAVY else None
         of_kind = "additive" if kind == HEAVY else kind
         world = TeamWorld(topology, agents, events, of_kind, DIFFICULTIES, group_size, spawn=spawn, link=link)
     else:
         own = own_world(kind, TeamWorld, "a TeamWorld of graphs.worlds", TEAMS)
+        group_size = group_size or own.group_size
         world = dataclasses.replace(own, group_size=group_size)
-    if traces < 2 * group_size or traces % group_size:
+    if traces is not None and (traces < 2 * group_size or traces % group_size):
         raise CreditError(f"traces is {traces}; expected a multiple of the group size {group_size}, two groups or more")
     return world
 
@@ -314,10 +339,8 @@ def score_by_group(drawn: Draw, method: str | Callable[..., Credit], name: str |
     advantage, reason = _answers(drawn, method)
     graph = drawn.traces.graph
     group = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)][drawn.chosen]
-    used = reason == Reason.VALID
-    sums = _sums(
-        advantage[used].astype(np.float64), drawn.increments[drawn.chosen][used], group[used], int(group.max()) + 1
-    )
+    terms = _terms(np.where(reason == Reason.VALID, advantage, np.nan), drawn.increments[drawn.chosen])
+    sums = _sums(terms, group)
     table = np.column_stack([_scores(sums.sum(axis=0)), _intervals(sums[sums[:, 0] > 0])]).tolist()
     ends = ("", "_low", "_high")
     found = {
@@ -327,10 +350,11 @@ def score_by_group(drawn: Draw, method: str | Callable[..., Credit], name: str |
     }
     label = own_name(method) if isinstance(method, str) else str(getattr(method, "__name__", "function"))
     match = Match(
-        name or label, drawn.world, len(used), **found, answered=float(np.mean(used)), refused=why_refused(reason),
-        groups=int(np.sum(sums[:, 0] > 0)),
+        name or label, drawn.world, len(reason), **found, answered=float(np.mean(terms[0])),
+        refused=why_refused(reason), groups=int(np.sum(sums[:, 0] > 0)), signed=int(terms[6].sum()),
+        group_size=drawn.team.group_size,
     )  # fmt: skip
-    return Scored(match, sums)
+    return Scored(match, terms, group)
 
 
 def differences(one: Scored, first: Scored) -> list[Difference]:
@@ -345,27 +369,45 @@ def differences(one: Scored, first: Scored) -> list[Difference]:
       >>> slope.score, slope.difference < 0
       ('slope', True)
     """
-    pair = np.stack([one.sums, first.sums])
-    pair = pair[:, np.any(pair[:, :, 0] > 0, axis=0)]
-    whole = pair.sum(axis=1, keepdims=True)
-    difference = np.subtract(*_scores(whole))[0]
-    half = np.full(len(difference), np.nan)
-    if np.sum(np.all(pair[:, :, 0] > 0, axis=0)) >= LEAST_GROUPS:
-        apart = [np.sum(np.any(pair[0][:, terms] != pair[1][:, terms], axis=1)) for terms in _TERMS]
-        half = np.where(np.array(apart) >= LEAST_APART, _half(np.subtract(*_scores(whole - pair))), np.nan)
-    table = np.stack([difference, difference - half, difference + half], axis=1).tolist()
+    pair = _paired(one, first)
+    who = (one.match.method, first.match.method, one.match.world)
     return [
-        Difference(one.match.method, first.match.method, one.match.world, name, middle, low, high, pair.shape[1])
-        for name, (middle, low, high) in zip(SCORES[:3], table, strict=True)
-    ]
+        Difference(*who, name, *_difference(pair[:, pair[0, :, of] > 0], score), int(np.sum(pair[0, :, of] > 0)),
+                   int(pair[0, :, of].sum()))
+        for score, (name, of) in enumerate(zip(SCORES, (0, 0, 6), strict=False))
+    ]  # fmt: skip
 
 
-def _sums(a: np.ndarray, d: np.ndarray, group: np.ndarray, groups: int = 0) -> np.ndarray:
-    """What the scores are made of, summed in each of G groups, at least `groups`: float64 [G, 8]."""
-    sign, truth = (signs(x, root_mean_square(x), np.float32) for x in (a, d))
+def _paired(one: Scored, first: Scored) -> np.ndarray:
+    """The sums of two methods over the decisions that both answer, of signs over those at which neither is 0:
+    [2, groups, 8]."""
+    terms = np.stack([one.terms, first.terms])
+    both = np.all(terms[:, (0,) * 6 + (6,) * 2] > 0, axis=0)
+    return np.stack([_sums(of, one.group) for of in np.where(both, terms, 0.0)])
+
+
+def _difference(pair: np.ndarray, score: int) -> tuple[float, float, float]:
+    """A difference with the ends of its interval, of sums over the same decisions: [2, groups, 8]."""
+    whole = pair.sum(axis=1, keepdims=True)
+    middle, half = float(np.subtract(*_scores(whole))[0, score]), math.nan
+    apart = np.sum(np.any(pair[0][:, _TERMS[score]] != pair[1][:, _TERMS[score]], axis=1))
+    if pair.shape[1] >= LEAST_GROUPS and apart >= LEAST_APART:
+        half = float(_half(np.subtract(*_scores(whole - pair)))[score])
+    return middle, middle - half, middle + half
+
+
+def _terms(a: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """Of each decision what the scores are sums of, 0 where the advantage is NaN: float64 [8, N]."""
+    known = np.isfinite(a)
+    a, d = (np.where(known, x, 0.0).astype(np.float64) for x in (a, d))
+    sign, truth = (signs(x, root_mean_square(x[known]), np.float32) for x in (a, d))
     product = sign * truth
-    terms = (np.ones_like(a), a, d, a * a, d * d, a * d, product != 0, product > 0)
-    return np.stack([np.bincount(group, term, groups) for term in terms], axis=-1)
+    return np.stack([known, a, d, a * a, d * d, a * d, product != 0, product > 0]).astype(np.float64)
+
+
+def _sums(terms: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """The terms summed in each group: float64 [groups, 8]."""
+    return np.stack([np.bincount(group, term) for term in terms], axis=-1)
 
 
 _TERMS = (slice(4, 6), slice(0, 6), slice(6, 8))  # of each score

@@ -44,6 +44,7 @@ from credit.bench.stacked_batches import Batches, stack
 from credit.methods.own_functions import own_name
 from credit.methods.own_results import ABOVE_0, FINITE, UnmeasuredError
 from estimators.base import REASONS, Credit, Reason
+from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, expect
 from graphs.worlds.micro.examples import MICRO
 from graphs.worlds.micro.orchestration import Lottery, Micro
@@ -97,6 +98,7 @@ class Row:
     answered: float
 
 
+@checked_kinds()
 def cells(
     methods: Sequence[str] = (), worlds: Sequence[str] = (), group_sizes: Sequence[int] = (), most: int | None = None
 ) -> list[tuple[str, str, int]]:

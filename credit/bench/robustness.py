@@ -27,7 +27,7 @@ from graphs.traces.record import Agent, TraceRecord
 
 __all__ = ["INSERTIONS", "Robustness", "robustness"]
 
-TASKS, EACH = 16, 8  # groups, and traces of each
+TASKS = 16  # groups
 TOKENS = 100  # of an inserted action
 
 
@@ -43,6 +43,7 @@ class Robustness:
       gained: (Σ A' − Σ A) / Σ |A| over these traces: what they are paid for it in all.
       answered, refused: the share of actions with an advantage after it, and the main reason of the others, whose A is
         0; "" where there are none.
+      group_size: traces of a group.
     """
 
     method: str
@@ -53,6 +54,7 @@ class Robustness:
     gained: float
     answered: float
     refused: str
+    group_size: int
 
 
 def robustness(methods: tuple[str, ...], seed: int, left_out: LeftOut, world: str = "additive") -> Iterator[Robustness]:
@@ -62,23 +64,23 @@ def robustness(methods: tuple[str, ...], seed: int, left_out: LeftOut, world: st
       methods: names.
       seed: of the draws.
       left_out: takes those that need evidence which these logs lack, or have numbers that are not finite.
-      world: of the outcomes, as in `bench truth`; your own states its team.
+      world: of the outcomes, as in `bench truth`; your own states its team and the size of groups, else 8.
     """
-    team = team_of(world, topology="swarm", agents=7, events=120, traces=TASKS * EACH, group_size=EACH, spawn=1.0)
-    runs = team.sample(jax.random.key(seed), TASKS * EACH)
+    team = team_of(world, topology="swarm", agents=7, events=120, spawn=1.0)
+    runs = team.sample(jax.random.key(seed), TASKS * team.group_size)
     records = team.records(runs, team.increments(runs))
     plain = assemble([copied(record) for record in records])
     tried = ((name, left_out.try_one(name, "the drawn logs", partial(_advantages, plain, name))) for name in methods)
     before = {name: found for name, found in tried if found is not None}
     for insertion, change in INSERTIONS.items():
         changed = [copied(record) for record in records]
-        for record in changed[::EACH]:
+        for record in changed[:: team.group_size]:
             change(record)
         after = assemble(changed)
         for name, old in before.items():
             new = left_out.try_one(name, insertion, partial(_advantages, after, name))
             if new is not None:
-                yield _compared(name, insertion, old[0], *new)
+                yield _compared(name, insertion, old[0], *new, team.group_size)
 
 
 def _advantages(traces: Traces, method: str) -> tuple[list[dict[str, float]], np.ndarray]:
@@ -103,12 +105,13 @@ def _compared(
     before: list[dict[str, float]],
     after: list[dict[str, float]],
     reason: np.ndarray,
+    group_size: int,
 ) -> Robustness:
     sums = dict.fromkeys(("taken", "paid", "moved", "was", "others", "of_others", "gained"), 0.0)
     for i, (old, new) in enumerate(zip(before, after, strict=True)):
         moved = sum(abs(new[event] - amount) for event, amount in old.items())
         was = sum(map(abs, old.values()))
-        if i % EACH:
+        if i % group_size:
             sums["others"] += moved
             sums["of_others"] += was
             continue
@@ -119,7 +122,8 @@ def _compared(
         sums["gained"] += sum(new.values()) - sum(old.values())
     was, paid, others = (sums[name] or float("nan") for name in ("was", "paid", "of_others"))
     scores = (sums["taken"] / paid, sums["moved"] / was, sums["others"] / others, sums["gained"] / was)
-    return Robustness(method, insertion, *scores, float(np.mean(reason == Reason.VALID)), why_refused(reason))
+    answered = float(np.mean(reason == Reason.VALID))
+    return Robustness(method, insertion, *scores, answered, why_refused(reason), group_size)
 
 
 def _columns(record: TraceRecord, after: int) -> dict[str, float | bool]:

@@ -37,6 +37,7 @@ from credit.bench.snr_schemes import SCHEMES, Scheme, left_out, schemes_of
 from credit.bench.snr_theory import Setting
 from credit.methods.own_functions import as_text, is_own
 from estimators.base import Reason
+from graphs.argument_kinds import checked_kinds
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, MissingExtraError
 
@@ -437,6 +438,7 @@ def _line(x: np.ndarray, points: Sequence[Point]) -> tuple[float, float]:
     return float(weight @ y), float(np.sqrt(np.sum((weight * errors) ** 2)))
 
 
+@checked_kinds()
 def run(
     schemes: Iterable[Scheme | str] | None = None,
     *,

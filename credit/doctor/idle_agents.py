@@ -10,16 +10,19 @@ from credit.doctor.team_checks import is_habit
 from credit.doctor.team_work import TeamWork
 from credit.metrics.cost_summary import Amount
 from credit.metrics.event_costs import Prices
-from credit.metrics.part_costs import LEAST_PART, part_costs, told_cost
+from credit.metrics.part_costs import LEAST_PART, part_costs, told_cost, unit_paid
 from credit.reports.missing_lines import lacking_traces
+from credit.reports.outcome_differences import OutcomeDifferences
 from credit.reports.trace_numbers import TraceMetric, of_whole_traces
-from graphs.text import printable
+from graphs.text import percent, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["IdleAgent", "idle_agents", "idle_loss"]
+__all__ = ["IdleAgent", "costly_agents", "idle_agents", "idle_losses"]
 
 NAME = 40
 """Length of a name in a sentence."""
+MOST_GAIN = 0.2
+"""Part of traces that an agent may add to those that succeed where its cost may be lost."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,8 +45,8 @@ class IdleAgent:
 
     @property
     def share(self) -> float:
-        """Its part of the money, else of the tokens generated; 0 where that is not known."""
-        return next((self.shares[name] for name in ("money", "logged_money", "tokens") if name in self.shares), 0.0)
+        """Its part of the cost that `unit_paid` names; 0 where that is not known."""
+        return self.shares.get(unit_paid([(self.costs, self.shares)]), 0.0)
 
     @property
     def where(self) -> str:
@@ -79,19 +82,39 @@ def idle_agents(traces: Traces, prices: Prices | None = None) -> list[IdleAgent]
     return _costs_of(traces, work, work.unread | work.repeating, work.free_riding(), prices)
 
 
-def idle_loss(traces: Traces, prices: Prices | None = None) -> str:
-    """What the costliest agent cost where nothing depends on it, a habit of the team; "" below `LEAST_PART` of all.
+def idle_losses(traces: Traces, differing: OutcomeDifferences, prices: Prices | None = None) -> list[str]:
+    """What the costliest agent cost where nothing depends on it, a habit of the team, from `LEAST_PART` of all on; and
+    the costliest other one of `costly_agents`.
 
     Args:
       traces, prices: as of `idle_agents`.
+      differing: `outcome_differences` of these, with what agents were paid by these prices.
     """
     work = TeamWork(traces)
-    number = work.unread_agents()
-    if not is_habit(traces, "free_riding", number):
-        return ""
-    most = max(_costs_of(traces, work, work.unread, number, prices), key=lambda one: one.share)
-    cost = told_cost(most.costs, most.shares)
-    return f"{cost} went into {most.where}, where {most.why}" if most.share >= LEAST_PART else ""
+    number, lost, undecided = work.unread_agents(), dict[str, str](), costly_agents(differing)
+    if is_habit(traces, "free_riding", number):
+        most = max(_costs_of(traces, work, work.unread, number, prices), key=lambda one: one.share)
+        if most.share >= LEAST_PART:
+            cost = told_cost(most.costs, most.shares)
+            lost = {most.agent: f"{cost} went into {most.where}, where {most.why}"}
+    others = [told for name, told in undecided.items() if name not in lost]
+    return [*lost.values(), *others[:1]]
+
+
+def costly_agents(differing: OutcomeDifferences) -> dict[str, str]:
+    """What agents cost that may be of no use, in sentences, the costliest first: those of `LEAST_PART` of all of which
+    it is undecided whether they help, and not by more than `MOST_GAIN`.
+
+    Args:
+      differing: `outcome_differences`, with what agents were paid.
+    """
+    paid = sorted(differing.agents_paid.items(), key=lambda one: -one[1])
+    return {
+        name: f"{percent(part)} of the {differing.paid_in} went into {printable(name, NAME)}, and whether it "
+        f"helps is undecided ({differing.adds(name)}; it may be called where runs go wrong)"
+        for name, part in paid
+        if part >= LEAST_PART and name in differing.agents_alike and differing.agents_alike[name][2] <= MOST_GAIN
+    }
 
 
 def _costs_of(

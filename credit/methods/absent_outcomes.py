@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OF_EVENTS",
     "action_counts",
+    "by_people",
     "channels_instead",
     "found_instead",
     "left_out",
@@ -100,12 +101,12 @@ def refused_reward(channel: str, problems: Iterable[Problem]) -> str:
 
 
 def found_instead(traces: Traces) -> str:
-    """Rewards at events, other channels of reward, or keys of the first native trace that look like outcomes."""
+    """Other channels of reward, rewards at events, or keys of the first native trace that look like outcomes."""
+    if traces.reward_channels:
+        return channels_instead(traces)
     paid = traces.evidence.get("event_reward")
     if paid is not None and paid.mask.any():
         return OF_EVENTS
-    if traces.reward_channels:
-        return channels_instead(traces)
     native = traces.traces["format"].slice(0, 1).to_pylist() == ["native"]
     return _found_keys(_document(traces)) if native else ""
 
@@ -115,24 +116,41 @@ def channels_instead(traces: Traces) -> str:
     n = traces.sizes.traces
     if np.isfinite(np.asarray(traces.reward)[:n]).any() or of_agents(traces).any():
         return ""
-    return other_channels({name: len(traces.evidence[f"rewards.{name}"].rows) for name in traces.reward_channels}, n)
+    counts = {name: len(traces.evidence[f"rewards.{name}"].rows) for name in traces.reward_channels}
+    return other_channels(counts, n, traces.by_people)
 
 
-def other_channels(counts: Mapping[str, int], traces: int) -> str:
+def by_people(count: int, given: int) -> str:
+    """Of how many traces people gave a reward; "" where the log says it of none.
+
+    Args:
+      count: traces that have the reward.
+      given: traces of which the log says that a person gave it.
+
+    Examples:
+      >>> by_people(12, 12), by_people(12, 3), by_people(12, 0)
+      ('by people', '3 by people', '')
+    """
+    return (f"{given} " * (given < count) + "by people") if given else ""
+
+
+def other_channels(counts: Mapping[str, int], traces: int, given: Mapping[str, int]) -> str:
     """The option that makes each channel the outcome, and how many traces have the channel.
 
     Args:
       counts: how many have each.
       traces: how many there are.
+      given: of how many people gave it, by channel.
 
     Examples:
-      >>> other_channels({"acceptance": 159}, 160)
-      "159 of 160 traces have the reward 'acceptance': --reward-channel acceptance makes it the outcome"
+      >>> other_channels({"acceptance": 159}, 160, {"acceptance": 159})
+      "159 of 160 traces have the reward 'acceptance' (by people): --reward-channel acceptance makes it the outcome"
     """
     lines = []
     for name, count in [*counts.items()][:SHOWN]:
         which = f"{count} of {counted(traces, 'trace')} {'has' if count == 1 else 'have'} the reward {name!r}"
-        lines.append(f"{which}: --reward-channel {shlex.quote(name)} makes it the outcome")
+        whose = f" ({who})" if (who := by_people(count, given.get(name, 0))) else ""
+        lines.append(f"{which}{whose}: --reward-channel {shlex.quote(name)} makes it the outcome")
     return "; ".join(lines + [f"and {len(counts) - SHOWN} more channels"] * (len(counts) > SHOWN))
 
 

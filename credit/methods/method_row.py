@@ -116,8 +116,9 @@ class Method:
       outcome_alone: whether rewards at events change none of its numbers, as in the code of some papers.
       reads_types: whether it reads the types of events, such as which decisions stopped; rows of a trainer lack them.
       order: when the order of a trace's rows moves its numbers: "always", with "event_reward", or never; "row_reward"
-        with such that count at their row alone; "own" is the order of an agent's rows, whatever others
-        do between them. See `reads_order`.
+        with such that count at their row alone. See `reads_order`.
+      chain: whose rows follow each other in that order, and at a discount: the trace's, or each agent's own, whatever
+        others do between them.
       state: for scope "sequence", the function of the batch that gives `initial` of the next one.
       columns: of a trainer's columns `agent`, `parent` and `turn`, those without which it is another method: it would
         take every row for one agent's, nobody for spawned, or what an agent did for one turn.
@@ -151,7 +152,8 @@ class Method:
     scope_by_option: Mapping[str, Scope] = dataclasses.field(default_factory=dict)
     outcome_alone: bool = False
     reads_types: bool = False
-    order: Literal["", "event_reward", "row_reward", "own", "always"] = ""
+    order: Literal["", "event_reward", "row_reward", "always"] = ""
+    chain: Literal["trace", "agent"] = "trace"
     state: Callable[..., Any] | None = None
     unbiased_at: Mapping[str, float] = dataclasses.field(default_factory=dict)
     valued: Literal["", "trace", "agent"] = ""
@@ -222,8 +224,9 @@ class Method:
         options = {**self.bound, **options}
         sums = bool(self.unbiased_at) and all(_alike(options.get(name), at) for name, at in self.unbiased_at.items())
         order = "event_reward" if sums or self.order == "row_reward" else self.order
-        chained = str(options.get("discount", 1)) not in ("1", "1.0") or order in ("own", "always") or order in given
-        own = options.get("along", self.valued) == "agent" or (order == "own" and self.scope_of(options)[0] != "trace")
+        chained = str(options.get("discount", 1)) not in ("1", "1.0") or order == "always" or order in given
+        own = options.get("along", self.valued) == "agent"
+        own |= self.chain == "agent" and self.scope_of(options)[0] != "trace"
         if chained and not (of_agents and own):
             return True
         if not self._compares_by_key(options):
@@ -260,6 +263,8 @@ class Method:
           (True, False)
           >>> gae.reads_rounds({"lambda_": 1, "discount": 0.9}, []), gae.reads_rounds({"along": "agent"}, [])
           (True, False)
+          >>> credit.METHODS["spiral_rae"].reads_rounds({"discount": 0.9}, [])  # it counts along an agent's own rows
+          False
         """
         if {"stage", "node"} & {*self.needs} or (self.unbiased and str(options.get("discount", 1)) in ("1", "1.0")):
             return False

@@ -358,7 +358,8 @@ METHODS: dict[str, Method] = {
         cost="O(E log E)",
         scope_by_option={"filters=spread": "batch", "mode=last": "trace"},
         columns=("agent", "turn"),
-        order="own",
+        order="always",
+        chain="agent",
     ),
     "dr_mas_rloo": Method(
         named("estimators:dr_mas_rloo"),
@@ -762,6 +763,7 @@ METHODS: dict[str, Method] = {
         scope_by_option={"over=group": "group"},
         columns=("agent", "turn"),
         order="event_reward",
+        chain="agent",
     ),
     "marti": Method(
         named("estimators:marti"),
@@ -803,6 +805,7 @@ METHODS: dict[str, Method] = {
         reference="SPIRAL, arXiv:2506.24119; SPIRAL train_spiral.py prepare_trajectories",
         cost="O(E log E)",
         columns=("agent",),
+        chain="agent",
         state=named("estimators.baselines.players:spiral_rae_state"),
     ),
     "hierarchical_grpo": Method(

@@ -52,7 +52,7 @@ WRITTEN = "no cache_write in the table: writes to a cache cost as input, which i
 BESIDE = "input_tokens leaves out tokens from or into a cache, so money is too little, of:"
 REQUESTED = "calls at the price of the requested model, as no row has the answer's:"
 UNUSED = "rows of the table that match nothing in these logs:"
-AS_LOGGED = "money at these prices is the money that the log states, in every trace"
+AS_LOGGED = "money at these prices is the logged cost, in every trace"
 COLUMNS = ("model", "tool", "input", "output", "cached_input", "cache_write", "call")
 
 

@@ -6,14 +6,13 @@ import dataclasses
 from typing import Literal
 
 from credit.metrics.event_costs import Prices, is_priced, price_gaps
+from credit.metrics.part_costs import COST_WORDS, PAID_IN
 from credit.metrics.success_costs import known_costs
 from credit.reports.judged_traces import judged_traces
 from graphs.text import amount, apart, percent
 from graphs.traces.batch import Traces
 
 __all__ = ["FailedCost", "failed_cost"]
-
-WORDS = {"money": "money at the given prices", "logged_money": "money as logged", "tokens": "tokens generated"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,10 +35,10 @@ class FailedCost:
     unknown: str
 
     def told(self) -> str:
-        """In a sentence, as in `4.1 of 15.7 money as logged (26 %) went into failed traces`."""
+        """In a sentence, as in `26 % of the logged cost (4.1 of 15.7) went into failed traces`."""
         failed, total = apart((self.failed, self.total), amount, 4)
         of = "of traces with an outcome, " if self.some else ""
-        said = f"{failed} of {total} {WORDS[self.metric]} ({percent(self.failed / self.total)})"
+        said = f"{percent(self.failed / self.total)} of the {COST_WORDS[self.metric]} ({failed} of {total})"
         known = f", of what is known: {self.unknown}" if self.unknown else ""
         return f"{of}{said} went into failed {'ones' if self.some else 'traces'}{self.failing}{known}"
 
@@ -51,7 +50,7 @@ def failed_cost(traces: Traces, prices: Prices | None = None, success_at: float 
 
     Args:
       traces: what was read.
-      prices: of models and tools; without them, or unless `is_priced`, it is the money that the log states.
+      prices: of models and tools; without them, or unless `is_priced`, it is the logged cost.
       success_at: as of `judged_traces`.
 
     Examples:
@@ -63,14 +62,15 @@ def failed_cost(traces: Traces, prices: Prices | None = None, success_at: float 
       ...     _ = records[-1].event("e", 3, "x", action=True)
       ...     records[-1].costs["money"] = money
       >>> failed_cost(assemble(records)).told()
-      '4 of 16 money as logged (25 %) went into failed traces'
+      '25 % of the logged cost (4 of 16) went into failed traces'
     """
     judged = judged_traces(traces, success_at)
     if judged.of_task or not judged.failed.any():
         return None
     scored = judged.rows
-    metrics: tuple[Literal["money", "logged_money", "tokens"], ...] = ("logged_money", "tokens")
-    for metric in ("money", *metrics) if prices is not None and is_priced(traces, prices) else metrics:
+    for metric in PAID_IN:
+        if metric == "money" and (prices is None or not is_priced(traces, prices)):
+            continue
         amount, whole = known_costs(traces, metric, prices)
         failed, total = float(amount[judged.failed].sum()), float(amount[scored].sum())
         if total > 0:

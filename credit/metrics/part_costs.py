@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Literal
+
 import numpy as np
 
 from credit.metrics.cost_summary import Amount, amounts
-from credit.metrics.event_costs import Prices, event_costs, token_counts
+from credit.metrics.event_costs import MOST_UNPRICED_TOKENS, Prices, event_costs, is_priced, token_counts
 from graphs.text import amount, at_least, percent
 from graphs.traces.batch import Traces
 
-__all__ = ["COST_WORDS", "LEAST_PART", "Costs", "part_costs", "told_cost"]
+__all__ = [
+    "COST_WORDS",
+    "LEAST_PART",
+    "PAID_IN",
+    "Costs",
+    "agents_paid",
+    "part_costs",
+    "told_amount",
+    "told_cost",
+    "unit_paid",
+]
 
 COST_WORDS = {
-    "tokens": "{} tokens generated",
-    "input_tokens": "{} read",
-    "money": "{} money at the given prices",
-    "logged_money": "{} money as logged",
-    "seconds": "{} seconds of work",
+    "tokens": "tokens generated",
+    "input_tokens": "tokens read",
+    "money": "money at the given prices",
+    "logged_money": "logged cost",
+    "seconds": "seconds of work",
 }
+PAID_IN: tuple[Literal["money", "logged_money", "tokens"], ...] = ("money", "logged_money", "tokens")
+"""What a cost is told in, the first that is known."""
 LEAST_PART = 0.05
 """Part of a cost from which a few words tell it."""
 
 
 Costs = tuple[dict[str, Amount], dict[str, float]]
-"""By name, of `COST_WORDS`: the sums over some events, and their parts of the sums over all, where both are known."""
+"""By name, of `COST_WORDS`: the sums over some events, and their parts of the sums over all, where all is known; of
+money, where all but `MOST_UNPRICED_TOKENS` of the tokens have some."""
 
 
 def part_costs(traces: Traces, part: np.ndarray, count: int, prices: Prices | None = None) -> list[Costs]:
@@ -42,30 +58,81 @@ def part_costs(traces: Traces, part: np.ndarray, count: int, prices: Prices | No
       {}
     """
     every = event_costs(traces, prices)
+    tokens = every.least["tokens"] + every.least["input_tokens"]
     found: list[Costs] = [({}, {}) for _ in range(count)]
     for name in COST_WORDS:
         if name == "logged_money":
             cost, own = (token_counts(traces, "money", hidden=hidden) for hidden in (True, False))
             least = np.nan_to_num(own)
+            mostly = tokens.any() and tokens[np.isnan(own)].sum() <= MOST_UNPRICED_TOKENS * tokens.sum()
         else:
             cost, least = getattr(every, name), every.least[name]
+            mostly = name == "money" and prices is not None and is_priced(traces, prices)
         sums = amounts(cost, part, count + 1, least)
         total, known = sum(one.total or 0.0 for one in sums), not any(one.missing for one in sums)
         for (costs, shares), one in zip(found, sums[:count], strict=True):
             costs[name] = one
-            if one.total and known:
-                shares[name] = one.total / total
+            if total and (known or mostly):
+                shares[name] = (one.total or 0.0) / total
     return found
 
 
+def unit_paid(parts: Sequence[Costs]) -> str:
+    """The name of the cost in which parts are told: the first of `PAID_IN` of which all or most is known, else the last
+    one of which anything is; "" for none.
+
+    Args:
+      parts: of `part_costs`.
+    """
+    known = [name for name in PAID_IN if any(name in shares for _, shares in parts)]
+    some = [name for name in reversed(PAID_IN) if any(costs[name].total for costs, _ in parts)]
+    return next(iter([*known, *some]), "")
+
+
+def agents_paid(traces: Traces, prices: Prices | None = None) -> tuple[str, dict[str, float]]:
+    """What costs are known in, in words, and the part of what is known of it that each agent took; empty for none.
+
+    Args:
+      traces, prices: as of `part_costs`.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(
+      ...     group=["q"] * 2, trace=["a"] * 2, agent=["x", "y"], reward=[1.0] * 2, tokens=[3, 1])
+      >>> agents_paid(rows.traces)
+      ('tokens generated', {'x': 0.75, 'y': 0.25})
+    """
+    names, which = np.unique(np.array(traces.agents["name"].to_pylist(), object).astype(str), return_inverse=True)
+    agent = which[np.asarray(traces.graph.agent_ids)[: traces.sizes.events]]
+    parts = part_costs(traces, agent, len(names), prices)
+    if not (unit := unit_paid(parts)):
+        return "", {}
+    each = [costs[unit].total or 0.0 for costs, _ in parts]
+    return COST_WORDS[unit], {name: of / sum(each) for name, of in zip(names.tolist(), each, strict=True)}
+
+
 def told_cost(costs: dict[str, Amount], shares: dict[str, float]) -> str:
-    """The money, else the generated tokens, with its part; "" where neither is known.
+    """`told_amount` in the unit of `unit_paid`; "" where no cost is known.
 
     Args:
       costs, shares: of `part_costs`.
     """
-    name = next((name for name in ("money", "logged_money", "tokens") if costs[name].total), "")
-    if not name:
-        return ""
-    said = COST_WORDS[name].format(at_least(amount(costs[name].total or 0.0, 4), costs[name].missing > 0))
-    return f"{said} ({percent(shares[name])})" if name in shares else said
+    name = unit_paid([(costs, shares)])
+    return told_amount(name, costs[name], shares.get(name)) if name else ""
+
+
+def told_amount(name: str, cost: Amount, share: float | None, *, whole: bool = True) -> str:
+    """One cost, as in `19 % of the tokens generated (480)`.
+
+    Args:
+      name: of `COST_WORDS`.
+      cost: the sum over a part.
+      share: its part of the sum over all; None where that is not known.
+      whole: whether all events of the part are known.
+
+    Examples:
+      >>> told_amount("logged_money", Amount(1.98, 0), 0.42), told_amount("tokens", Amount(480.0, 2), None)
+      ('42 % of the logged cost (1.98)', '≥ 480 tokens generated')
+    """
+    told = at_least(amount(cost.total or 0.0, 4), cost.missing > 0 or not whole)
+    return f"{told} {COST_WORDS[name]}" if share is None else f"{percent(share)} of the {COST_WORDS[name]} ({told})"

@@ -8,11 +8,11 @@ import numpy as np
 
 from credit.metrics.cost_summary import Amount
 from credit.metrics.event_costs import Prices
-from credit.metrics.part_costs import COST_WORDS, LEAST_PART, part_costs, told_cost
+from credit.metrics.part_costs import COST_WORDS, LEAST_PART, part_costs, told_amount, told_cost, unit_paid
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
-from graphs.text import amount, at_least, counted, percent
+from graphs.text import at_least, counted
 from graphs.traces.batch import Traces
 
 __all__ = ["RepeatedCost", "repeated_cost"]
@@ -47,11 +47,11 @@ class RepeatedCost:
 
     def told(self) -> str:
         """In a sentence; "" where no cost of them is known."""
-        costs = []
-        for name, words in COST_WORDS.items():
-            if (cost := self.costs[name]).total:
-                share = f" ({percent(self.shares[name])})" if name in self.shares else ""
-                costs.append(words.format(at_least(amount(cost.total, 4), cost.missing > 0 or not self.whole)) + share)
+        costs = [
+            told_amount(name, cost, self.shares.get(name), whole=self.whole)
+            for name in COST_WORDS
+            if (cost := self.costs[name]).total
+        ]
         again = f"{at_least(f'{self.again:,}', not self.whole)} of {self.calls:,} tool calls {_REPEAT}"
         said = f"{counted(self.messages, 'message')} {'is' if self.messages == 1 else 'are'} {_AGAIN}"
         told = " and ".join([again] * (self.again > 0) + [said] * (self.messages > 0))
@@ -61,8 +61,7 @@ class RepeatedCost:
 
     def in_short(self) -> str:
         """Their money, else their tokens, where all is known; "" where that is below `LEAST_PART` of all."""
-        name = next((name for name in ("money", "logged_money", "tokens") if name in self.shares), "")
-        if self.shares.get(name, 0.0) < LEAST_PART:
+        if self.shares.get(unit_paid([(self.costs, self.shares)]), 0.0) < LEAST_PART:
             return ""
         what = [f"calls that {_REPEAT}"] * (self.again > 0) + [f"messages {_AGAIN}"] * (self.messages > 0)
         return f"{told_cost(self.costs, self.shares)} went into {' and '.join(what)}"
@@ -82,8 +81,8 @@ def repeated_cost(traces: Traces, prices: Prices | None = None, calls: ToolCalls
       >>> record = TraceRecord("t", "q", "log.jsonl", instances={"a": Agent()})
       >>> for name, status in (("x", "error"), ("y", "ok")):
       ...     _ = record.event(name, 4, "a", action=True, tool="web", tokens=5, content_ref="same", status=status)
-      >>> repeated_cost(assemble([record])).told()
-      '1 of 2 tool calls repeat a failed call or a loop with equal arguments; they cost 5 tokens generated (50 %)'
+      >>> repeated_cost(assemble([record])).told().partition("; ")[2]
+      'they cost 50 % of the tokens generated (5)'
     """
     calls = calls or ToolCalls(traces)
     again, messages = calls.again, calls.messages_again

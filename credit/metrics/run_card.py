@@ -176,7 +176,7 @@ def _costs(facts: TeamFacts, found: Survey) -> list[CardLine]:
         lines.append(_line("costs", f"{item} of a trace", value, f"the log lacks {lacks}"))
     paid, whole = known_costs(traces, "logged_money")
     value = at_least(_number(float(paid.mean()), 4), not whole.all()) if paid.any() else ""
-    lines.append(_line("costs", "money as logged of a trace", value, "the log states no money"))
+    lines.append(_line("costs", "logged cost of a trace", value, "no cost is logged"))
     wall = facts.durations.wall
     timed = wall[np.isfinite(wall)]
     of_some = "" if len(timed) == m else f", of {counted(len(timed), 'trace')}"

@@ -76,7 +76,7 @@ def success_costs(
       >>> _, _, rows = credit.from_columns(group=["q", "q"], trace=["a", "b"], reward=[1.0, 0.0])
       >>> metrics = {"success": numbered(np.array([1.0, 0.0])), "logged_money": numbered(np.array([2.0, np.nan]))}
       >>> success_line(success_costs(rows.traces, metrics, ["all"], np.zeros(2, int)))
-      'money as logged for a success: ≥ 2, over all traces with an outcome'
+      'logged cost of a success: ≥ 2, over all traces with an outcome'
     """
     won, task = metrics["success"].value, task_ids(traces)
     found = []
@@ -132,7 +132,7 @@ def success_line(costs: Sequence[SuccessCost], shared: int | None = None, others
       shared: of how many tasks, which all units have, 0 for all tasks, with `by_task`; None without it.
       others: the same of traces without an outcome in other tasks.
     """
-    words = {"money": "money for a success", "logged_money": "money as logged for a success"}
+    words = {"money": "money for a success", "logged_money": "logged cost of a success"}
     parts, without = [], []
     for metric, what in words.items():
         of = [one for one in costs if one.metric == metric and one.traces]
@@ -141,10 +141,10 @@ def success_line(costs: Sequence[SuccessCost], shared: int | None = None, others
             each = [f"{'' if alone else f'{one.unit} '}{_told(one)}" for one in of]
             parts.append(f"{what}: {', '.join(each)}")
             for one in (one for one in (*costs, *others) if one.metric == metric and one.lost):
-                who = "in other tasks, " * (one in others) + counted(one.unscored, "trace")
-                who += "" if alone else f" of {one.unit}"
+                where, whose = "in other tasks, " * (one in others), "" if alone else f" of {one.unit}"
                 lost = at_least(amount(one.lost, 4), not one.lost_whole)
-                without.append(f"{who} without an outcome cost {lost}{'' if metric == 'money' else ', as logged'}")
+                what = "cost" if metric == "money" else "have a logged cost of"
+                without.append(f"{where}{counted(one.unscored, 'trace')}{whose} without an outcome {what} {lost}")
     of_tasks = f"the {counted(shared, 'task')} with outcomes on both sides" if shared else "all tasks with an outcome"
     over = "over all traces with an outcome" if shared is None else f"by means over {of_tasks}"
     shown = [one for one in costs if one.cost and one.traces]

@@ -30,7 +30,7 @@ __all__ = ["COSTS", "IDLE", "SILENT", "UNCOUNTED", "UNPRICED", "UNSTATED_COST", 
 UNCOUNTED = "an action has no count of tokens"
 SILENT = "a model call is in no event"
 UNPRICED = "no row of the table prices "
-UNSTATED_COST = "the log does not state the money of all calls"
+UNSTATED_COST = "the logged cost lacks some calls"
 UNREAD_TOKENS = "no call of the trace read a token"
 IDLE = "no model call of the trace succeeded"
 """Why a run that was refused from its first call on is in no comparison of costs: its 0 has no ratio to others."""
@@ -48,7 +48,7 @@ COSTS: Mapping[str, str] = {
     "input_tokens": "tokens that the actions read",
     "cached_part": "the part of the tokens read that came from a cache, where the log states some",
     "money": "money at the prices of a table, `--prices`",
-    "logged_money": "money that the log states, of the trace or else of all its calls",
+    "logged_money": "logged cost of the trace, or else of all its calls",
     "wall_clock": "seconds from the first begin to the last end, without waits for a person, real or simulated",
     "tool_calls": "calls of tools, and spawns by one",
 }

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from credit.doctor.idle_agents import idle_loss
+from credit.doctor.idle_agents import idle_losses
 from credit.doctor.verdict_errors import verdict_errors
 from credit.ledger.entry_rows import ENTRIES
 from credit.ledger.receipts.receipt import LEGEND
 from credit.ledger_summary import ledger_summary
-from credit.main_findings import MORE_ON_SYSTEMS, main_findings
+from credit.main_findings import MORE_ON_SYSTEMS, main_findings, swap_unexplained
 from credit.method_summary import credit_hints, empty_notes
 from credit.methods.absent_outcomes import channels_instead
+from credit.metrics.part_costs import agents_paid
 from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 from credit.page.encoding import harmless
@@ -104,10 +105,14 @@ def overview(findings: Findings) -> dict[str, Any]:
     calls = ToolCalls(traces)
     side = None if findings.sides is None else findings.sides.side
     by_side = () if findings.sides is None else (findings.sides.side, findings.sides.heads)
-    differing = outcome_differences(traces, success_at=findings.success_at, calls=calls, side=side)
+    heads, of_model = ((), "") if findings.sides is None else (findings.sides.heads, findings.sides.of_model)
+    differing = outcome_differences(
+        traces, success_at=findings.success_at, calls=calls, side=side, of_model=of_model,
+        paid=agents_paid(traces, findings.prices),
+    )  # fmt: skip
     asked: dict[str, Any] = {"success_at": findings.success_at, "calls": calls, "texts": findings.texts, "side": side}
-    causes = leading_causes(traces, **asked)
-    found = triage(traces, **asked, leading=causes)
+    causes = leading_causes(traces, **asked, heads=heads, of_model=of_model)
+    found = triage(traces, **asked, leading=causes, number=differing.example)
     verdicts = verdict_errors(traces, findings.success_at)
     result: dict[str, Any] = {
         "corpus": few.as_json()
@@ -149,7 +154,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         "triage": dataclasses.asdict(found)
         | {"legend": TRIAGE, "commonness": found.commonness()}
         | {"causes": [dataclasses.asdict(one) | {"told": one.told()} for one in causes]}
-        | {"untold": left_untold(causes, differing.lacking_agents())},
+        | {"untold": left_untold(causes, differing.lacking_agents(), swap_unexplained(differing, causes)[1])},
         "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices, findings.success_at),
         "verdicts": [one.as_json(*by_side) for one in verdicts],
         "verdicts_by_system": "" if findings.sides is not None else verdicts_by_system(traces, verdicts),
@@ -174,7 +179,8 @@ def overview(findings: Findings) -> dict[str, Any]:
         traces, differing=differing, of_kinds=of_kinds,
         causes=causes, triaged=found, verdicts=verdicts, compared=compared,
         ranked=ranked_by_side(traces, findings.success_at, findings.sides),
-        lost=[*(result["questions"][name] for name in ("failed", "again")), idle_loss(traces, findings.prices)],
+        lost=[*(result["questions"][name] for name in ("failed", "again")),
+              *idle_losses(traces, differing, findings.prices)],
     )]  # fmt: skip
     if ledger is not None:
         summary = ledger_summary(traces, ledger, claims)

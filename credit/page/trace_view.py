@@ -17,6 +17,7 @@ from credit.reports.tool_calls import ToolCalls
 from credit.tables.advantages import TYPE_NAMES, turn_in_trace
 from graphs.event_graph import EdgeType
 from graphs.structure.forest import spawn_forest
+from graphs.traces.event_models import event_models
 
 __all__ = ["TraceViews"]
 
@@ -46,6 +47,7 @@ class TraceViews:
         self._edges = np.flatnonzero(np.asarray(graph.edge_mask))
         self._edge_trace = self._trace[np.asarray(graph.receivers)[self._edges]]
         self._turns = turn_in_trace(np.asarray(graph.turn_ids)[: n.events], np.asarray(graph.trace_ids)[: n.events])
+        self._models, self._model = event_models(findings.traces)
         self._lasts = lasts(findings.traces, ToolCalls(findings.traces))
         self._doubts = {name: doubts(claim, findings.errors) for name, claim in findings.claims.items()}
 
@@ -89,6 +91,12 @@ class TraceViews:
             "time": numbers(time),
             "tool": _coded(events["tool"].to_pylist()),
             "status": _coded(events["status"].to_pylist()),
+            "model": _coded(
+                [
+                    self._models[model] or None if acts else None
+                    for model, acts in zip(self._model[rows], np.asarray(graph.action_mask)[rows], strict=True)
+                ]
+            ),
             "error": self._errors[first:last].astype(int).tolist(),
             "tokens": [None] * len(rows) if tokens is None else numbers(tokens.array[rows], tokens.mask[rows]),
             "line": [line or 0 for line in events["line"].to_pylist()],

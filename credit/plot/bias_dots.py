@@ -42,7 +42,7 @@ ABREAST = 4
 def draw_methods(
     rows: Sequence[Row],
     *,
-    k: int | None = None,
+    k: int | Sequence[int] | None = None,
     title: str = "",
     scores: Sequence[str] = PANELS,
     values: str = "",
@@ -57,8 +57,8 @@ def draw_methods(
 
     Args:
       rows: of `credit.bench.bias.measure`.
-      k: the group size to draw; None for the largest. A method that was measured at smaller sizes only is drawn at the
-        largest of them, which stands behind its name.
+      k: the group size to draw; of several each has panels of its own, on the same axes; None for the largest. A method
+        that was measured at smaller sizes only is drawn at the largest of them, which stands behind its name.
       title: above the panels; "" for none.
       scores: fields of a row, a panel each, at most four side by side.
       values: what values methods were given, to be stated, such as that of `credit.bench.given_values`.
@@ -72,60 +72,99 @@ def draw_methods(
 
     asked = dict.fromkeys((row.world, row.method) for row in rows)
     rows = [row for row in rows if not np.isnan(row.answered)]  # what was left out has no number
-    if k is None:
-        k = max((row.k for row in rows), default=0)
-    size: dict[tuple[str, str], int] = {}
-    for row in rows:
-        if row.k <= k:
-            size[row.method, row.world] = max(row.k, size.get((row.method, row.world), 0))
-    chosen = [row for row in rows if size.get((row.method, row.world)) == row.k]
+    largest = max((row.k for row in rows), default=0)
+    drawn = {size: _of_size(rows, size, of) for of in (_sizes(k, largest),) for size in of}
+    chosen = [row for of_size in drawn.values() for row in of_size]
     if not chosen:
         raise CreditError(f"no row has k = {k} or less; the rows have {sorted({row.k for row in rows})}")
-    by_method: dict[str, list[Row]] = {}
-    for row in chosen:
-        by_method.setdefault(row.method, []).append(row)
-    order = list(by_method)
+    order = list(dict.fromkeys(row.method for row in chosen))
     worlds = [world for world in dict.fromkeys(world for world, _ in asked) if any(r.world == world for r in chosen)]
     lines = -(-len(scores) // ABREAST)
     across = -(-len(scores) // lines)
-    figure = new_figure(2.4 + 2.4 * across, 0.75 + (0.75 + 0.2 * len(order)) * lines)
-    panels = [figure.add_subplot(lines, across, number + 1) for number in range(len(scores))]
-    place = {name: y for y, name in enumerate(order)}
-    for axes, field in zip(panels, scores, strict=True):
-        for number, world in enumerate(worlds):
-            colour, marker = look(number)
-            of_method = [row for row in chosen if row.world == world and row.answered > 0]  # else nothing was pushed
-            step = min(0.4, 0.64 / max(1, len(worlds) - 1))
-            shift = step * (number - (len(worlds) - 1) / 2)  # equal numbers lie beside each other, not on top
-            shown = [0.0 if abs(getattr(row, field)) <= EXACT else getattr(row, field) for row in of_method]
-            y = [place[row.method] + shift for row in of_method]
-            axes.plot(shown, y, marker, color=colour, markersize=4.5, linestyle="none", clip_on=False, zorder=3)
-        plain_axes(axes, grid="both")
-        axes.spines["left"].set_visible(False)
-        axes.tick_params(axis="y", length=0)
-        axes.set_xlabel(LABELS[field], fontsize=9)
-        _scale(axes, field, chosen)
-    k = max(row.k for row in chosen)
-    sizes = {name: sorted({row.k for row in of_method}) for name, of_method in by_method.items()}
-    names = [
-        shown_name(name) + ("" if sizes[name] == [k] else f", size {' / '.join(map(str, sizes[name]))}")
-        for name in order
-    ]
-    for number, axes in enumerate(panels):
-        axes.set_yticks(range(len(order)), names, fontsize=8, parse_math=False)
-        axes.set_ylim(len(order) - 0.4, -0.6)
-        axes.tick_params(labelleft=number % across == 0)
+    high = 0.75 + 0.2 * (len(drawn) > 1) + 0.2 * len(order)
+    figure = new_figure(2.4 + 2.4 * across, 0.75 + high * lines * len(drawn))
+    firsts: dict[str, Axes] = {}
+    for block, (of_k, of_size) in enumerate(drawn.items()):
+        for number, field in enumerate(scores):
+            at = (lines * len(drawn), across, block * lines * across + number + 1)
+            axes = figure.add_subplot(*at, sharex=firsts.get(field))
+            firsts.setdefault(field, axes)
+            if len(drawn) > 1:
+                axes.set_title(f"groups of {of_k}", fontsize=9)
+            _draw_panel(axes, field, of_size, order, worlds)
+            axes.set_yticks(range(len(order)), _names(of_size, order), fontsize=8, parse_math=False)
+            axes.set_ylim(len(order) - 0.4, -0.6)
+            axes.tick_params(labelleft=number % across == 0)
+    for number, axes in enumerate(figure.axes):  # which share them with all that is drawn
+        _scale(axes, scores[number % len(scores)], chosen)
     if title:
         figure.suptitle(printable(title, 120), x=0.01, ha="left", fontsize=10, parse_math=False)
     scale = OWN_SCALE if "relative" in scores else ""
     why = {(one.place, one.method): one.why for one in absent}
     everywhere = {one.method: one for one in absent if one.method not in {method for _, method in asked}}
-    without = [pair for pair in asked if pair not in {(row.world, row.method) for row in chosen}]
-    left_out = [*(Absent(name, world, why.get((world, name), "")) for world, name in without), *everywhere.values()]
+    missing: dict[tuple[str, str], list[int]] = {}
+    for of_k, of_size in drawn.items():
+        for pair in asked.keys() - {(row.world, row.method) for row in of_size}:
+            missing.setdefault(pair, []).append(of_k)
+    left_out = [
+        Absent(
+            name,
+            world + f", groups of {' and '.join(map(str, of))}" * (len(of) < len(drawn)),
+            why.get((world, name), ""),
+        )
+        for world, name in asked
+        if (of := missing.get((world, name)))
+    ]
+    left_out += everywhere.values()
     refused = refused_caption((shown_name(row.method), row.answered) for row in chosen)
-    stated = (f"groups of {k}", scale, values, refused, absent_caption(left_out, shown_name))
+    of_all = f"groups of {max(row.k for row in chosen)}" if len(drawn) == 1 else ""
+    stated = (of_all, scale, values, refused, absent_caption(left_out, shown_name))
     key_of_series(figure, worlds, "; ".join(filter(None, stated)))
     return figure
+
+
+def _sizes(k: int | Sequence[int] | None, largest: int) -> list[int]:
+    return [largest] if k is None else [k] if isinstance(k, int) else sorted(set(k))
+
+
+def _of_size(rows: Sequence[Row], k: int, sizes: Sequence[int]) -> list[Row]:
+    """The rows of a size, and of what was measured at none of the sizes those of the largest below it."""
+    found: dict[tuple[str, str], set[int]] = {}
+    for row in rows:
+        found.setdefault((row.method, row.world), set()).add(row.k)
+    size = {
+        pair: k if k in of else max((other for other in of if other <= k), default=0)
+        for pair, of in found.items()
+        if k in of or of.isdisjoint(sizes)
+    }
+    return [row for row in rows if size.get((row.method, row.world)) == row.k]
+
+
+def _names(rows: Sequence[Row], order: Sequence[str]) -> list[str]:
+    """Of methods along an axis, with the sizes of those that were not measured at the largest."""
+    k = max((row.k for row in rows), default=0)
+    sizes = {name: sorted({row.k for row in rows if row.method == name}) for name in order}
+    return [
+        shown_name(name) + ("" if sizes[name] in ([k], []) else f", size {' / '.join(map(str, sizes[name]))}")
+        for name in order
+    ]
+
+
+def _draw_panel(axes: Axes, field: str, rows: Sequence[Row], order: Sequence[str], worlds: Sequence[str]) -> None:
+    """A score of each method, a marker for each world."""
+    place = {name: y for y, name in enumerate(order)}
+    for number, world in enumerate(worlds):
+        colour, marker = look(number)
+        of_method = [row for row in rows if row.world == world and row.answered > 0]  # else nothing was pushed
+        step = min(0.4, 0.64 / max(1, len(worlds) - 1))
+        shift = step * (number - (len(worlds) - 1) / 2)  # equal numbers lie beside each other, not on top
+        shown = [0.0 if abs(getattr(row, field)) <= EXACT else getattr(row, field) for row in of_method]
+        y = [place[row.method] + shift for row in of_method]
+        axes.plot(shown, y, marker, color=colour, markersize=4.5, linestyle="none", clip_on=False, zorder=3)
+    plain_axes(axes, grid="both")
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel(LABELS[field], fontsize=9)
 
 
 def _scale(axes: Axes, field: str, rows: Sequence[Row]) -> None:

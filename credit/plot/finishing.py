@@ -99,12 +99,15 @@ def shown_name(name: str, most: int = 32) -> str:
     return printable("…" + name[1 - most :] if ":" in name and len(name) > most else name, most)
 
 
-def lying_on(curves: Sequence[tuple[str, dict[str, np.ndarray]]], apart: float) -> list[str]:
-    """Which curves lie on an earlier one from end to end, and on how many tasks.
+def lying_on(
+    curves: Sequence[tuple[str, dict[str, np.ndarray]]], apart: float, places: tuple[str, str] = ("on", "tasks")
+) -> list[str]:
+    """Which curves lie on an earlier one from end to end, and in which panels.
 
     Args:
-      curves: names, and by task the heights along a curve, as shares of the axis; NaN where it has none.
+      curves: names, and by panel the heights along a curve, as shares of the axis; NaN where it has none.
       apart: curves that are nowhere farther apart are drawn as one.
+      places: words before the title of a panel, and for several panels.
 
     Examples:
       >>> lying_on([("a", {"t": np.array([0.1, 0.2])}), ("b", {"t": np.array([0.1, 0.201])})], 0.01)
@@ -116,7 +119,7 @@ def lying_on(curves: Sequence[tuple[str, dict[str, np.ndarray]]], apart: float) 
             gaps = {task: np.abs(at - of_other[task]) for task, at in of_tasks.items() if task in of_other}
             same = [task for task, gap in gaps.items() if np.isfinite(gap).any() and np.nanmax(gap) <= apart]
             if same:
-                few = f" on {printable(same[0], 40)}" if len(same) == 1 else f" on {len(same)} tasks"
+                few = f" {places[0]} " + (printable(same[0], 40) if len(same) == 1 else f"{len(same)} {places[1]}")
                 found.setdefault((other, "" if len(same) == len(of_tasks) else few), []).append(name)
                 break
     return [f"{', '.join(names)} ≈ {other}{where}" for (other, where), names in found.items()]

@@ -34,6 +34,8 @@ BANDS = "bands: 99 %"
 PAIRS = "on shared draws the printed differences of pairs decide, not whether bands overlap"
 APART = 0.015
 """Of the height: markers that are no farther apart hide each other."""
+ABREAST = 3
+"""Panels side by side, at most."""
 DASHED: Any = (0, (4, 2))
 
 
@@ -50,7 +52,7 @@ class Curve:
       cost: [N], what the evidence of a trace cost, in rollouts; needed for `x="cost"`.
       slope: of log SNR on log T, as fitted; None where none was.
       slope_half: half of the 99 % interval of the slope; None where it is not known.
-      series: what it is one of several curves of, which share a colour; "" where it stands alone.
+      panel: that it stands in, by its title; "" where there is one panel.
     """
 
     name: str
@@ -62,7 +64,7 @@ class Curve:
     cost: Array | None = None
     slope: float | None = None
     slope_half: float | None = None
-    series: str = ""
+    panel: str = ""
 
     def __post_init__(self) -> None:
         for field in ("snr", "low", "high", "theory", "cost"):
@@ -84,7 +86,8 @@ def draw_snr(
     Points are measurements, shaded their confidence bands. A dashed line through them is the scheme's closed form,
     which was not fitted to them; where a scheme has none, straight lines join its points. Schemes are listed from the
     best to the worst at their last point, with the fitted slope. What is not positive cannot stand on a logarithmic
-    axis: a band that reaches 0 ends at the lower edge, a point at 0 is left out.
+    axis: a band that reaches 0 ends at the lower edge, a point at 0 is left out. Several panels share their axes and
+    the legend, which then lists no slopes.
 
     Args:
       curves: one or more schemes.
@@ -105,53 +108,56 @@ def draw_snr(
             raise CreditError(f"curve {curve.name!r} has no {x}; draw it with x='length'")
     from matplotlib.lines import Line2D
 
-    figure = new_figure(8.4, 4.6)
-    axes = figure.add_subplot(xscale="log", yscale="log")
-    plain_axes(axes, grid="both")
+    titles = list(dict.fromkeys(curve.panel for curve in curves))
+    lines = -(-len(titles) // ABREAST)
+    columns = -(-len(titles) // lines)
+    figure = new_figure(5.4 + 3.0 * columns, 4.6 if lines == 1 else 3.4 * lines)
+    scales = {"xscale": "log", "yscale": "log"}
+    panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True, subplot_kw=scales).ravel()
+    for axes in panels[len(titles) :]:
+        axes.set_visible(False)
+    of_panel = dict(zip(titles, panels, strict=False))
     drawn = [c.snr for c in curves] + [c.theory for c in curves if c.theory is not None]
     floor = min(float(np.min(_positive(values), initial=np.inf)) for values in drawn) / 3
-    looks = _looks(curves)
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(curve.name for curve in curves))}
+    looks = [look(numbers[curve.name]) for curve in curves]
     cut = [
-        _draw_band(axes, c, np.asarray(getattr(c, x), np.float64), colour, floor)
+        _draw_band(of_panel[c.panel], c, np.asarray(getattr(c, x), np.float64), colour, floor)
         for c, (colour, _) in zip(curves, looks, strict=True)
     ]
     if any(cut):  # a band goes on below: it ends where the axis does, not above
-        axes.set_ylim(bottom=floor)
-    handles, labels, last = [], [], []
+        panels[0].set_ylim(bottom=floor)
+    handles, labels, last = {}, {}, {}
     for curve, (colour, marker) in zip(curves, looks, strict=True):
-        _draw(axes, curve, np.asarray(getattr(curve, x), np.float64), colour, marker)
-        handles.append(
-            Line2D([], [], color=colour, marker=marker, markersize=5, linewidth=1.2, linestyle=_joined(curve))
+        _draw(of_panel[curve.panel], curve, np.asarray(getattr(curve, x), np.float64), colour, marker)
+        handles[curve.name] = Line2D(
+            [], [], color=colour, marker=marker, markersize=5, linewidth=1.2, linestyle=_joined(curve)
         )
-        labels.append(printable(curve.name, 48) + (_slope(curve) if x == "length" else ""))
+        labels[curve.name] = printable(curve.name, 48) + (_slope(curve) if x == "length" and len(titles) == 1 else "")
         known = _positive(curve.snr)
-        last.append(-known[-1] if len(known) else np.inf)
-    order = np.argsort(last, kind="stable")
-    handles, labels = [handles[i] for i in order], [labels[i] for i in order]
+        last[curve.name] = -known[-1] if len(known) else np.inf
+    order = sorted(last, key=last.__getitem__)
+    shown, said = [handles[name] for name in order], [labels[name] for name in order]
     if any(curve.theory is not None for curve in curves):
-        handles.append(Line2D([], [], color="0.3", linestyle=DASHED, linewidth=1.2))
-        labels.append("closed form, not fitted")
-    plain_logs(axes.xaxis)
-    plain_logs(axes.yaxis)
-    axes.set_xlabel(AXES[x], fontsize=9)
-    axes.set_ylabel("signal to noise of one decision's advantage", fontsize=9)
-    if title:
-        axes.set_title(printable(title, 120), loc="left", fontsize=10, parse_math=False)
-    key(figure, handles, labels, loc="outside right upper", title=groups, alignment="left")
+        shown.append(Line2D([], [], color="0.3", linestyle=DASHED, linewidth=1.2))
+        said.append("closed form, not fitted")
+    for number, (text, axes) in enumerate(of_panel.items()):
+        plain_axes(axes, grid="both")
+        plain_logs(axes.xaxis)
+        plain_logs(axes.yaxis)
+        axes.set_title(printable(text, 40), fontsize=9, parse_math=False)
+        if number + columns >= len(titles):  # no panel is below
+            axes.set_xlabel(AXES[x], fontsize=9)
+            axes.tick_params(labelbottom=True)
+        if number % columns == 0:
+            axes.set_ylabel("signal to noise of one decision's advantage", fontsize=9)
+    if title and len(titles) == 1:
+        panels[0].set_title(printable(title, 120), loc="left", fontsize=10, parse_math=False)
+    elif title:
+        figure.suptitle(printable(title, 120), x=0.01, ha="left", fontsize=10, parse_math=False)
+    key(figure, shown, said, loc="outside right upper", title=groups, alignment="left")
     grow(figure)
     return figure
-
-
-def _looks(curves: Sequence[Curve]) -> list[tuple[str, str]]:
-    """Colour and marker of each curve: a series has one colour, and its curves markers of their own."""
-    series = list(dict.fromkeys(curve.series or curve.name for curve in curves))
-    met = dict.fromkeys(series, 0)
-    looks = []
-    for curve in curves:
-        of = curve.series or curve.name
-        looks.append(look(series.index(of), met[of]))
-        met[of] += 1
-    return looks
 
 
 def _draw_band(axes: Axes, curve: Curve, x: np.ndarray, colour: str, floor: float) -> bool:
@@ -194,13 +200,13 @@ def _lying(curves: Sequence[Curve]) -> list[str]:
     shown = np.log(np.concatenate([_positive(curve.snr) for curve in curves]))
     height = float(np.ptp(shown)) or 1.0
     lengths = sorted({float(length) for curve in curves for length in curve.length})
-    found = []
+    found: dict[str, dict[str, np.ndarray]] = {}
     for curve in curves:
         at = np.full(len(lengths), np.nan)
         at[np.searchsorted(lengths, np.asarray(curve.length, np.float64))] = curve.snr
         drawn = np.where(at > EXACT, at, np.nan)
-        found.append((printable(curve.name, 48), {"": np.log(drawn) / height}))
-    return lying_on(found, APART)
+        found.setdefault(printable(curve.name, 48), {})[curve.panel] = np.log(drawn) / height
+    return lying_on([*found.items()], APART, ("in", "panels"))
 
 
 def _positive(values: Array) -> np.ndarray:
@@ -213,7 +219,7 @@ def _positive(values: Array) -> np.ndarray:
 def draw_snr_report(
     report: Report, *, names: Sequence[str] | None = None, equal_cost: bool = False, values: str = ""
 ) -> Figure:
-    """The points against trace length; with several group sizes a curve for each of them.
+    """The points against trace length; with several group sizes a panel for each of them.
 
     Args:
       report: what was measured.
@@ -239,7 +245,7 @@ def draw_snr_report(
         theory = [p.theory for p in points]
         drawn.append(
             Curve(
-                name=f"{shown[line.scheme]}, groups of {line.group}" if len(groups) > 1 else shown[line.scheme],
+                name=shown[line.scheme],
                 length=np.array([p.length for p in points]),
                 snr=scale * [p.snr for p in points],
                 low=scale * [p.low for p in points],
@@ -247,7 +253,7 @@ def draw_snr_report(
                 theory=None if any(t is None for t in theory) else scale * np.array(theory, float),
                 slope=None if equal_cost else line.slope,
                 slope_half=None if equal_cost else line.half_width,
-                series=shown[line.scheme],
+                panel=f"groups of {line.group}" if len(groups) > 1 else "",
             )
         )
     one = f"groups of {max(groups)}" if len(groups) == 1 else ""
@@ -258,8 +264,19 @@ def draw_snr_report(
     left_out = absent_caption(absent.values(), shown_name)
     world = "" if report.world == "normal" else f"world {printable(report.world, 32)}"
     pairs = PAIRS if len({curve.name for curve in drawn}) > 1 and not equal_cost else ""
-    said = (one, world, values, refused, left_out, "" if equal_cost else SLOPES, BANDS, pairs, *_lying(drawn))
+    said = (
+        one,
+        world,
+        values,
+        refused,
+        left_out,
+        "" if equal_cost or not one else SLOPES,
+        BANDS,
+        pairs,
+        *_lying(drawn),
+    )
     figure = draw_snr(drawn, groups=textwrap.fill("; ".join(filter(None, said)), 40))
     if equal_cost:
-        figure.axes[0].set_ylabel("signal to noise / √(rollouts of evidence a trace)", fontsize=9)
+        for axes in filter(lambda axes: axes.get_ylabel(), figure.axes):
+            axes.set_ylabel("signal to noise / √(rollouts of evidence a trace)", fontsize=9)
     return figure

@@ -28,7 +28,6 @@ def draw_truth(
     rows: Sequence[Match],
     *,
     title: str = "",
-    group_size: int | None = None,
     values: str = "",
     absent: Sequence[Absent] = (),
 ) -> Figure:
@@ -39,7 +38,6 @@ def draw_truth(
     Args:
       rows: of `credit.bench.against_truth.score`.
       title: above the panels; "" for none.
-      group_size: traces of a group, to be stated; None to leave it out.
       values: what values methods were given, to be stated, such as that of `credit.bench.given_values`.
       absent: methods that were left out, to be stated.
 
@@ -79,7 +77,8 @@ def draw_truth(
     panels[0].set_ylim(len(methods) - 0.4, -0.6)
     if title:
         figure.suptitle(printable(title, 120), x=0.01, ha="left", fontsize=10, parse_math=False)
-    groups = "" if group_size is None else f"groups of {group_size}"
+    sizes = sorted({row.group_size for row in rows if row.group_size})
+    groups = f"groups of {', '.join(map(str, sizes))}" if sizes else ""
     refused = refused_caption((shown_name(row.method), row.answered) for row in rows)
     stated = (groups, values, refused, absent_caption(absent, shown_name))
     key_of_series(figure, worlds, "; ".join(filter(None, stated)))

@@ -17,7 +17,7 @@ from credit.reports.handoffs import handoffs
 from credit.reports.judged_traces import JudgedTraces
 from credit.reports.leading_cause import NAME
 from credit.reports.missing_lines import lacking_traces
-from credit.reports.model_failures import ModelFailures
+from credit.reports.model_failures import ModelFailures, OneModel
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
 from graphs.task_means import LEVEL
@@ -37,8 +37,8 @@ class Candidate(NamedTuple):
     Of one `kind`, as of a tool by each agent and by all of them, one is named. `of_run`: it is how the run ends.
     `of_team`: it is who takes part; `of_agent`: which one does, or does not, "" of several. `quotes`: what its event
     says shows it. `beside`, `lengths`: as of `Handoff`. Of a model of an agent: `test`, the chance that a failed trace
-    has it, its p in `model_failures`, and whether the p of each model of this agent is beyond chance; `sides`, as of
-    `LeadingCause`.
+    has it, its p in `model_failures`, that p alone, and whether the p of each model of this agent is beyond chance;
+    `sides`, as of `LeadingCause`.
     """
 
     kind: str
@@ -54,7 +54,7 @@ class Candidate(NamedTuple):
     quotes: bool = True
     beside: np.ndarray | None = None
     lengths: tuple[np.ndarray, ...] = ()
-    test: tuple[float, float, bool] | None = None
+    test: tuple[float, float, float, bool] | None = None
     sides: str = ""
 
     @property
@@ -139,24 +139,39 @@ def of_teams(traces: Traces, calls: ToolCalls, kinds: ComparedKinds, judged: Jud
         )  # fmt: skip
 
 
-def of_models(traces: Traces, failures: ModelFailures, kinds: ComparedKinds) -> Iterator[Candidate]:
-    """Runs in which an agent first acts with the model of which most failed, with that action."""
+def of_models(
+    traces: Traces, failures: ModelFailures, kinds: ComparedKinds, side: np.ndarray | None
+) -> Iterator[Candidate]:
+    """Runs in which an agent first acts with the model of which most failed, with that action; and of other models with
+    which it acts on one side alone, without a test."""
     n, names = traces.sizes, np.array(traces.agents["name"].to_pylist(), object)
     models, model = event_models(traces)
     known = np.asarray(traces.graph.action_mask)[: n.events] & (np.array(models) != "")[model]
     trace, acting = (np.asarray(of)[: n.events] for of in (traces.graph.trace_ids, traces.graph.agent_ids))
-    for agent, one in failures.worst():
+    every: list[tuple[str, str, OneModel | None]] = [(agent, one.name, one) for agent, one in failures.worst()]
+    of_agents, worst = dict(failures.agents), [one[:2] for one in every]
+    for agent, used in failures.used.items():
+        of_sides: dict[str, set[int]] = {}
+        for row, name in used.items():
+            of_sides.setdefault(name, set()).add(0 if side is None else int(side[row]))
+        alone = [name for name, of in of_sides.items() if len(of) == 1 and side is not None]
+        every += [(agent, name, None) for name in alone if (agent, name) not in worst]
+    for agent, named, one in every:
         used, (tells, has) = failures.used[agent], np.zeros((2, n.traces), bool)
         tells[[*used]] = True
-        has[[row for row, name in used.items() if name == one.name]] = True
+        has[[row for row, name in used.items() if name == named]] = True
         rows = np.flatnonzero(known & (names[acting] == agent) & has[trace])
         rows = rows[np.unique(trace[rows], return_index=True)[1]]
+        words = f"runs in which {printable(agent, NAME)} has {printable(named, NAME)}"
+        found = Candidate(
+            f"model of {agent}", words, agent, "", rows, tells, quotes=False, test=(0.0, math.nan, math.nan, True)
+        )
+        if one is None:
+            yield found
+            continue
         chance, *_ = kinds.test(np.where(tells, has, math.nan)[kinds.rows])
-        its = [of for of in dict(failures.agents)[agent] if of.tasks]
-        other = next(of.name for of in its if of.name != one.name)
-        pair = f"={other},{one.name}" if len({*used.values()}) > 2 else ""
-        words = f"runs in which {printable(agent, NAME)} has {printable(one.name, NAME)}"
-        yield Candidate(
-            f"model of {agent}", words, agent, "", rows, tells, quotes=False, sides=f"model:{agent}{pair}",
-            test=(chance, one.p, all(of.p < LEVEL for of in its)),
-        )  # fmt: skip
+        its = [of for of in of_agents[agent] if of.tasks]
+        other = next(of.name for of in its if of.name != named)
+        pair = f"={other},{named}" if len({*used.values()}) > 2 else ""
+        test = chance, one.p, one.alone, all(of.p < LEVEL for of in its)
+        yield found._replace(sides=f"model:{agent}{pair}", test=test)

@@ -10,8 +10,7 @@ import math
 
 import numpy as np
 
-from credit.reports.compared_kinds import ComparedKinds
-from graphs.dealing import dealt
+from credit.reports.compared_kinds import ComparedKinds, dealt_tasks
 from graphs.task_means import LEAST_TASKS, LEVEL
 from graphs.text import amount, counted, percent
 
@@ -78,7 +77,7 @@ class CauseEvidence:
         if sure or not self.differing[0]:
             alike = f"in no task do a {bad} and a {good} trace{side} differ in it"
             alike *= bool(self.pairs[0]) and not self.differing[0] and not self.once
-            found = self._between("did worse" if bad == "worse" else bad)
+            found = self._between("did worse" if bad == "worse" else bad, " on a side" * bool(side))
             verdict = "beyond chance between tasks" if sure or apart else undecided
             found = f"{found}{',' if self.once else ':'} {verdict}" if found else verdict
             return "; ".join(filter(None, (alike, found, harder)))
@@ -96,14 +95,14 @@ class CauseEvidence:
         tell = ("`--group-by task` decides" if wider else "", f"{more} may tell" if self.needed or close else "", *why)
         return "; ".join(filter(None, (f"{found}: {undecided}", *tell)))
 
-    def _between(self, did: str) -> str:
+    def _between(self, did: str, on_side: str) -> str:
         """How many traces failed of tasks with it and of others; "" where no task is of one of these."""
         (some, lost, of), (others, rest, of_rest) = self.with_it, self.without
         if not some or not others:
             return ""
         if self.once:
             part = percent(rest / of_rest)
-            return f"it occurs only in tasks run once: {lost} of these {of} {did}, against {part} of others"
+            return f"it occurs only in tasks run once{on_side}: {lost} of these {of} {did}, against {part} of others"
         return f"in tasks with it {lost} of {counted(of, 'trace')} {did}, in others {rest} of {of_rest}"
 
 
@@ -138,14 +137,17 @@ def cause_evidence(kinds: ComparedKinds, has: np.ndarray, looked: int = 1, p: fl
         if chance > 0.5:
             needed = math.ceil(len(shares) * (POWERED * (high - low) / 2 / (chance - 0.5)) ** 2)
         low, high = (float(np.clip(0.5 + (end - 0.5) / shares.mean(), 0, 1)) for end in (low, high))
-    _, of_task = np.unique(kinds.task[known], return_inverse=True)
+    _, cell, runs = np.unique(np.stack([kinds.task, kinds.side]), axis=1, return_inverse=True, return_counts=True)
+    cell, runs = cell.ravel()[known], runs[cell.ravel()][known]  # tasks on one side
+    _, first, of_task = np.unique(cell, return_index=True, return_inverse=True)
     size, lost = np.bincount(of_task), np.bincount(of_task, failed)
     most = 2 * np.bincount(of_task, yes) >= size
     sums = [(int(some.sum()), int(lost[some].sum()), int(size[some].sum())) for some in (most, ~most)]
     if kinds.within:
         enough = min(sums[0][0], sums[1][0]) >= LEAST_TASKS
-        p = min(dealt(lost / size, most, np.zeros(len(size), np.int64)).p * looked, 1.0) if enough else None
-    once = bool(pairs.any()) and bool((np.bincount(kinds.task)[kinds.task[known]] == 1)[yes].all())
+        of_each = (of[known][first] for of in (kinds.side, kinds.task))
+        p = min(dealt_tasks(lost / size, most, *of_each).p * looked, 1.0) if enough else None
+    once = bool(pairs.any()) and bool((runs == 1)[yes].all())
     return CauseEvidence(
         within=kinds.within,
         pairs=(int(pairs.sum()), len(np.unique(task[pairs > 0]))),

@@ -94,6 +94,7 @@ class Survey:
       elsewhere: traces without an independent one in their group, each with a trace of another group that shares an id
         of a choice (`graphs.replay_clusters.replays_elsewhere`).
       reward_channels: for each reward channel of the log, how many traces have it.
+      by_people: for each that people gave, of how many traces the log says so.
       agents_per_trace, actions_per_trace, events_per_agent: spreads of counts.
       tokens_per_trace: of tokens generated, over the traces that log them; None where none does.
       actions_with_tokens: how many `trace_list.actions_with_tokens` has; `tokens_per_trace` sums over these only.
@@ -133,6 +134,7 @@ class Survey:
     replays: int
     elsewhere: dict[str, str]
     reward_channels: dict[str, int]
+    by_people: dict[str, int]
     agents_per_trace: Spread
     actions_per_trace: Spread
     events_per_agent: Spread
@@ -197,7 +199,7 @@ class Tally:
     Attributes:
       counts: numbers of traces, events, actions, agents, actions and traces with tokens, tokens that the logs state of
         whole traces, and traces of agents with outcomes.
-      formats, channels, evidence, statuses: how many traces or events have each.
+      formats, channels, by_people, evidence, statuses: how many traces or events have each.
       spreads: for each spread of a survey, how many units have each count.
       groups: the groups.
       unscored: ids of traces without an outcome, with their places.
@@ -213,6 +215,7 @@ class Tally:
     counts: Counts
     formats: Counts
     channels: Counts
+    by_people: Counts
     evidence: Counts
     statuses: Counts
     spreads: dict[str, collections.Counter[int]]
@@ -253,15 +256,12 @@ class Tally:
             "events_per_agent": np.bincount(agent, minlength=len(acts))[acts > 0],
             "tokens_per_trace": _tokens(traces, trace),
         }
-        channels = {
-            name.removeprefix("rewards."): len(e.rows)
-            for name, e in traces.evidence.items()
-            if name.startswith("rewards.")
-        }
+        channels = {name: len(traces.evidence[f"rewards.{name}"].rows) for name in traces.reward_channels}
         return cls(
             counts=collections.Counter(numbers),
             formats=collections.Counter(traces.traces["format"].to_pylist()),
             channels=collections.Counter(channels),
+            by_people=collections.Counter(traces.by_people),
             evidence=collections.Counter({name: len(e.rows) for name, e in traces.evidence.items() if "." not in name}),
             statuses=_statuses(traces),
             spreads={name: collections.Counter(counts.tolist()) for name, counts in spreads.items()},
@@ -286,6 +286,7 @@ class Tally:
             (self.counts, other.counts),
             (self.formats, other.formats),
             (self.channels, other.channels),
+            (self.by_people, other.by_people),
             (self.evidence, other.evidence),
             (self.statuses, other.statuses),
         ):
@@ -358,6 +359,7 @@ class Tally:
             replays=self.counts["replays"],
             elsewhere={name: other for name, _, other in self.elsewhere},
             reward_channels=dict(self.channels),
+            by_people=dict(self.by_people),
             agents_per_trace=spreads["agents_per_trace"],
             actions_per_trace=spreads["actions_per_trace"],
             events_per_agent=spreads.get("events_per_agent", Spread(0, 0.0, 0, 0)),  # nobody may act

@@ -33,7 +33,7 @@ class JudgedTraces:
         `rows`; None where these are too few.
       rows: the traces with an outcome: int [n].
       stratum: the task of each of `rows`, apart for each side: int [n].
-      sided: whether traces of one side alone are compared.
+      side: of each of `rows`, where traces of one side alone are compared; None elsewhere: int [n].
       failing: which outcomes are failures, in brackets to stand behind the first of `kinds`; "" of 0 and 1.
     """
 
@@ -45,8 +45,13 @@ class JudgedTraces:
     unit: np.ndarray | None
     rows: np.ndarray
     stratum: np.ndarray
-    sided: bool
+    side: np.ndarray | None
     failing: str
+
+    @property
+    def sided(self) -> bool:
+        """Whether traces of one side alone are compared."""
+        return self.side is not None
 
     @property
     def kinds(self) -> tuple[str, str]:
@@ -98,7 +103,8 @@ def judged_traces(
     failed, succeeded = np.zeros((2, len(outcome)), bool)
     failed[rows], succeeded[rows] = told & bad, told & ~bad
     what = " (than others of their task)" if of_task else failing(outcome, success_at)
-    return JudgedTraces(failed, succeeded, cut, graded, of_task, unit, rows, task, side is not None, what)
+    side = None if side is None else sides
+    return JudgedTraces(failed, succeeded, cut, graded, of_task, unit, rows, task, side, what)
 
 
 def said_of(traces: Traces, rows: np.ndarray) -> str:

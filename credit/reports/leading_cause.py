@@ -9,10 +9,38 @@ from credit.reports.cause_evidence import CauseEvidence
 from credit.reports.handoffs import instead_of, without_agent
 from graphs.text import begin_of, counted, printable
 
-__all__ = ["NAME", "LeadingCause", "left_untold", "told_causes"]
+__all__ = ["NAME", "LeadingCause", "OneSide", "left_untold", "told_causes"]
 
 NAME, SAID = 40, 100
 """Length of a name in a sentence, and of what a failed call said there."""
+
+
+@dataclasses.dataclass(frozen=True)
+class OneSide:
+    """The side that alone has something, which may be as well what else is new there.
+
+    Attributes:
+      head: what the side is called.
+      with_it, without: how many of its traces with it, and of its others, succeeded, and of how many.
+    """
+
+    head: str
+    with_it: tuple[int, int]
+    without: tuple[int, int]
+
+    def told(self, good: str) -> str:
+        """These counts, in words.
+
+        Args:
+          good: what succeeded traces are called.
+        """
+        (won, some), (others, rest) = self.with_it, self.without
+        did = "did better" if good == "better" else good
+        having = f"{won} of {counted(some, 'run')} with it {did}"
+        having = f"all in {self.head}, where {having} and {others} of {rest} without it" if rest else (
+            f"in all runs of {self.head}, where {having}, and in no other"
+        )  # fmt: skip
+        return f"{having}: it cannot be told from the side"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +55,8 @@ class LeadingCause:
         that of the event to look at, "" where these are of several.
       trace, event: one to look at, the first of a failed trace.
       text: the beginning of what that event says; "" where the log has nothing.
-      failed, succeeded: how many failed, and succeeded, traces have it; None where these are not of both kinds.
+      failed, succeeded: how many failed, and succeeded, traces have it; None where these are not of both kinds. With
+        `where_varied`, these counts and others are of the traces of such tasks.
       of_failed, of_succeeded: of how many whose log tells.
       traces: how many traces have it; where one kind is known alone, of those that are not known to have succeeded.
       of_traces: of how many whose log tells.
@@ -39,8 +68,8 @@ class LeadingCause:
       close: whether it narrowly misses that.
       wider: whether `--group-by task`, which compares traces of several models and systems, too, decides what is not
         decided here.
-      across: how traces of one system and model compare, where it is beyond chance only as `--group-by task` compares
-        (`CauseTest.or_across`); "" elsewhere.
+      across: what it is beyond chance across, and how traces within compare, where it is so only as `--group-by task`
+        compares, or across sides (`CauseTest.or_across`); "" elsewhere.
       among: whether tasks of one kind are compared, of which each has one trace.
       evidence: what traces of one task, and tasks, say of it; None where these are not of both kinds.
       of_sides: how many traces of each side have it, where sides are compared; empty elsewhere.
@@ -49,6 +78,9 @@ class LeadingCause:
       where_varied: as of `UnitCounts`, of who takes part that is beyond chance within tasks; None elsewhere.
       of_kind: the kind of these tasks, where all are of one of several; "" elsewhere.
       sides: what `--sides` takes to compare the runs of two models of an agent, where it is one of these; "" elsewhere.
+      one_side: the side that alone has it, of what failed traces have more often where sides are not told apart, and is
+        not beyond chance within that side; None elsewhere.
+      late: that it is what is done last in its runs, in words; "" where it is not.
       lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
     """
 
@@ -82,6 +114,8 @@ class LeadingCause:
     where_varied: tuple[int, int, int, int, int] | None = None
     of_kind: str = ""
     sides: str = ""
+    one_side: OneSide | None = None
+    late: str = ""
 
     def told(self) -> str:
         """The cause with its counts, and what one of its events says."""
@@ -92,25 +126,28 @@ class LeadingCause:
         having = self.traces if self.failed is None else self.failed + (self.succeeded or 0)
         of_these = "all of these" if self.passed_over == having else f"{self.passed_over} of these {having}"
         then = f"; in {of_these} the tool worked later, for other calls" if self.passed_over else ""
+        late = f"; {self.late}" if self.late else ""
         if self.failed is None:
             but = " without an outcome" if self.others else ""
-            return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}{but}{then}{beside}"
+            return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}{but}{then}{late}{beside}"
         bad, good = self.kinds
         chance = ""
         if self.evidence is not None:
-            side = ", of either side," if self.of_sides else ""
+            side = ", of one side," if self.of_sides else ""
             there = f" or what else differs in {self.more_often}" if self.more_often else ""
             there = " or what went wrong before" if self.of_team else there
             sure = bool(self.beyond_chance)
             chance = self.evidence.told(
                 self.kinds, sure=sure, close=self.close, wider=self.wider, side=side, there=there
             )
-            chance = f"beyond chance across systems and models, {self.across}" if self.across else chance
+            chance = f"beyond chance across {self.across}" if self.across else chance
             chance = f"beyond chance between tasks; harder tasks{there} may be why" if self.among else chance
             before = "what went wrong before may be why" * (self.of_team and sure and self.evidence.within)
             chance = "; ".join(filter(None, (chance, before)))
             option = f"`--sides {shlex.quote(self.sides)}` compares them" if self.sides else ""
-            chance = f" ({'; '.join(filter(None, (chance, option)))})"
+            chance = f" ({'; '.join(filter(None, (chance, self.late, option)))})"
+        if self.one_side is not None:
+            chance = f" ({self.one_side.told(good)})"
         if self.where_varied is not None:  # over all tasks both kinds may have an agent that is wrong in some
             won, some, rest, others, tasks = self.where_varied
             did = "did better" if good == "better" else good
@@ -134,15 +171,16 @@ def told_causes(causes: tuple[LeadingCause, ...]) -> list[str]:
     return [f"{one[0].upper()}{one[1:]}" for one in told]
 
 
-def left_untold(causes: tuple[LeadingCause, ...], acting: list[str]) -> list[str]:
+def left_untold(causes: tuple[LeadingCause, ...], acting: list[str], told_above: str = "") -> list[str]:
     """A sentence on agents that failed traces lack beyond chance and that no cause names; none without such.
 
     Args:
       causes: what went wrong most.
       acting: names of agents that fewer failed traces have, beyond chance.
+      told_above: one of them that is told elsewhere.
     """
     told = [one.words for one in causes]
-    left = [printable(name, NAME) for name in acting if without_agent(name) not in told
+    left = [printable(name, NAME) for name in acting if name != told_above and without_agent(name) not in told
             and not any(words.endswith(instead_of(name)) for words in told)]  # fmt: skip
     why = "a cause above, or how long traces are, may be why"
     return [f"More failed traces lack {' and '.join(left)}, too, as is told below: {why}."] if left else []

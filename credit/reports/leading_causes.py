@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,8 @@ from credit.reports.endings import lasts, of_sides
 from credit.reports.event_texts import event_texts
 from credit.reports.handoffs import instead_of
 from credit.reports.judged_traces import JudgedTraces, judged_traces
-from credit.reports.leading_cause import NAME, LeadingCause
+from credit.reports.last_acts import LastActs
+from credit.reports.leading_cause import NAME, LeadingCause, OneSide
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.model_failures import model_failures, within_systems
 from credit.reports.shown_example import example_kinds, shown_example
@@ -58,28 +59,34 @@ def leading_causes(
     calls: ToolCalls | None = None,
     texts: Callable[[np.ndarray, int], list[str]] | None = None,
     side: np.ndarray | None = None,
+    heads: Sequence[str] = ("the first side", "the second side"),
+    of_model: str = "",
 ) -> tuple[LeadingCause, ...]:
     """What went wrong most, at most `MOST` causes, or one more beside those that are beyond chance.
 
     Of failed and succeeded traces: causes that are more common in failed ones beyond chance, tested as the numbers of
     `outcome_differences` are, and corrected for all causes, of an agent that acts or does not for these, as there;
     the surest first, those of the least p. Without any, those that are where all traces are taken together, by two
-    standard errors, which is said: within tasks may be too few. One that succeeded traces of the same tasks have more
+    standard errors, which is said: within tasks may be too few. What is done last in its runs comes behind what is
+    done earlier, as it may follow from failing (`LastActs`). One that succeeded traces of the same tasks have more
     often is none (`UnitCounts.turned`).
     Beside some, one more of these is named as undecided (`CauseTest.near`).
     Without both kinds, of the traces that are not known to have succeeded: causes of most, of two at least unless one
     trace is all; a trace counts least where only other calls of the tool succeeded later. Where most of the traces that
-    have one of two causes have both, one is named. Of two sides, such as versions, traces of both are compared: what
-    made one of them fail is a cause. So is who takes part (`handoffs`), beyond chance within tasks; or over all tasks,
-    if within these its p is below `CLOSE`, or has none and the agent is one that most runs have. So is a model of an
-    agent, beyond chance within tasks and systems (`model_failures`).
+    have one of two causes have both, one is named. Of two sides, such as versions, traces of one are compared: what one
+    alone has, and is not beyond chance there, is told as such (`OneSide`). A cause is, too, who takes part
+    (`handoffs`), beyond chance within tasks; or over all tasks, if within these its p is below `CLOSE`, or has none and
+    the agent is one that most runs have. So is a model of an agent, beyond chance within tasks and systems
+    (`model_failures`).
 
     Args:
       traces: what was read.
       success_at: as of `judged_traces`.
       calls: its tool calls, where they are known already.
       texts: as of `triage`.
-      side: of each trace, where sides are compared: int [traces].
+      side: 0 or 1 of each trace, -1 for none, where sides are compared: int [traces].
+      heads: what the sides are called.
+      of_model: as of `model_failures`.
 
     Examples:
       >>> import credit
@@ -89,15 +96,15 @@ def leading_causes(
     """
     expect("traces", traces, Traces, "what credit.read returns")
     calls = calls or ToolCalls(traces)
-    judged = judged_traces(traces, success_at)
-    wide = judged_traces(traces, success_at, whole_tasks=True)  # groups are of one model of each agent
-    kinds = compared_kinds(traces, judged) if judged.both else None
-    within = None if kinds is None else within_systems(traces, compared_kinds(traces, wide))
+    judged = judged_traces(traces, success_at, side)
+    wide = judged_traces(traces, success_at, side, whole_tasks=True)  # groups are of one model of each agent
+    kinds = compared_kinds(traces, judged, between=True) if judged.both else None
+    within = None if kinds is None else within_systems(traces, compared_kinds(traces, wide, between=True))
     every = [*candidates(traces, calls, with_empty=judged.both)]  # which alone are no sign of anything
     if kinds is not None and within is not None:
         # Between tasks who takes part differs because these do, unless an agent is left out.
         every += [one for one in of_teams(traces, calls, kinds, judged) if kinds.within or one.is_left_out]
-        every += of_models(traces, model_failures(traces, judged), within)
+        every += of_models(traces, model_failures(traces, judged, of_model), within, side)
     if kinds is None:
         every = [one._replace(tells=one.tells & ~judged.succeeded) for one in every]
     found = [_counted(traces, one, judged if one.test is None else wide, judged.rows) for one in every]
@@ -105,26 +112,41 @@ def leading_causes(
     tests = [CauseTest()] * len(found) if kinds is None else tested(kinds, [one.value for one in found], every)
     of_tasks, decided = None, tests
     if kinds is not None and judged.unit is not None and kinds.unit.max() > judged.stratum.max():
-        of_tasks = compared_kinds(traces, wide)
+        of_tasks = compared_kinds(traces, wide, between=True)
         teams = {(one.of_agent, one.quotes): _counted(traces, one, judged, judged.rows)
                  for one in of_teams(traces, calls, of_tasks, judged)}  # fmt: skip
         across = [teams.get((of.one.of_agent, of.one.quotes), of) if of.one.of_team else of for of in found]
         decided = tested(of_tasks, [of.value for of in across], [of.one for of in across])
-        tests = [test.or_across(wider) for test, wider in zip(tests, decided, strict=True)]
+        tests = [test.or_across(wider, "systems and models") for test, wider in zip(tests, decided, strict=True)]
         found = [wider if test.across else of for of, wider, test in zip(found, across, tests, strict=True)]
-    by = [of_tasks if test.across else kinds for test in tests]
-    for one, test, of_kinds in _among_kinds(traces, calls, judged, kinds, trace):
-        every, found, tests, by = [*every, one.one], [*found, one], [*tests, test], [*by, of_kinds]
-    decided, values = decided + tests[len(decided) :], [one.value for one in found]
+    values = [one.value for one in found]
+    if kinds is not None and judged.sided and kinds.within:
+        beside = tested(kinds._replace(relative=True), values, every)
+        of_both = [one.or_across(other, "sides") for one, other in zip(decided, beside, strict=True)]
+        tests = [other if other.across and not test.sure else test for test, other in zip(tests, of_both, strict=True)]
+    by = [of_tasks or kinds if test.across else kinds for test in tests]
+    for one, test, by_kind in _among_kinds(traces, calls, judged, kinds, trace):
+        every, found, values = [*every, one.one], [*found, one], [*values, one.value]
+        tests, decided, by = [*tests, test], [*decided, test], [*by, by_kind]
     if kinds is not None and kinds.within:
         joined, told_so = acting_instead(of_tasks or kinds, every, values, tests, trace)
         found = [of._replace(one=joined.get(i, of.one)) for i, of in enumerate(found)]
         tests = [CauseTest() if i in told_so else test for i, test in enumerate(tests)]
-    size = _plain_sizes(found) if kinds is None else _sizes(kinds, found, tests, trace)
-    named = _named(found, size, tests, (of_tasks or kinds) if kinds is not None and kinds.within else None)
+    alone = [_one_side(one, judged, side, heads) if kinds else None for one in found]
+    size = _plain_sizes(found) if kinds is None else _sizes(kinds, found, tests, trace, alone)
+    counted_ones = judged.failed | judged.succeeded if judged.both else ~judged.succeeded
+    acts = LastActs(traces, calls)
+    late = ["" if one.of_team or one.of_run or one.test or not of else acts.told(one.rows, counted_ones & one.tells)
+            for one, of in zip(every, size, strict=True)]  # fmt: skip
+    alone = [one if of and of[0] < 0 else None for one, of in zip(alone, size, strict=True)]
+    size = [(of[0] > 0 and kinds is not None, of[0] >= 0 and not last, *of) if of else of
+            for of, last in zip(size, late, strict=True)]  # fmt: skip
+    named = _named(found, size, tests, alone, (of_tasks or kinds) if kinds is not None and kinds.within else None)
     if kinds is not None and kinds.within:
         named = [_replacing(of_tasks or kinds, found, tests, i) for i in named]
-        named.sort(key=lambda i: tests[i].p if tests[i].sure else math.inf)
+        named.sort(
+            key=lambda i: (not tests[i].sure, alone[i] is not None, late[i] != "", tests[i].p if tests[i].sure else 0.0)
+        )
     rows, said = _examples(traces, calls, judged, [(found[i], by[i]) for i in named], side, texts)
     among = {i for i in named if (its := by[i]) is not None and kinds is not None and its.within > kinds.within}
     compared = [within if every[i].test else kinds if i in among else by[i] for i in named]
@@ -133,13 +155,16 @@ def leading_causes(
     wider = {i for i, one in zip(named, evidence, strict=True)
              if of_tasks and one and one.differing[0] and not one.small and not tests[i].sure
              and (decided[i].sure or cause_evidence(of_tasks, values[i]).small)}  # fmt: skip
-    counted_ones = judged.failed | judged.succeeded if judged.both else ~judged.succeeded
     lacks = counted_ones & lacking_traces(traces)
 
     def told(i: int, row: int, text: str) -> LeadingCause:
         one, having, lasting, value, has, of = found[i]
-        its = by[i]
-        varied = its is not None and its.within and one.of_team and tests[i].sure and its.counts(value)
+        its, varied, where = by[i], None, one.tells
+        if its is not None and its.within and one.of_team and tests[i].sure:  # it is right in other tasks
+            varied = its.counts(value)
+            where = np.isin(np.arange(len(where)), its.rows[its.of_traces(value, varied.varied)])
+            has, of = _of_kinds(having & where, judged), _of_kinds(where, judged)
+            having, lasting = having & where, lasting & where
         return LeadingCause(
             words=one.words,
             agent=one.agent,
@@ -152,14 +177,14 @@ def leading_causes(
             of_failed=of[0],
             of_succeeded=of[1],
             traces=int(having.sum()),
-            of_traces=int(one.tells.sum()),
+            of_traces=int(where.sum()),
             passed_over=int((having & ~lasting & counted_ones).sum()),
             lacking=int((lacks & ~one.tells).sum()),
             untold=int((counted_ones & ~one.tells & ~lacks).sum()),
             others=bool(judged.succeeded.any()) and not judged.both,
             kinds=judged.kinds,
             of_sides=of_sides(np.flatnonzero(having), side),
-            more_often="" if one.test else _more_often(traces, having, one.tells & counted_ones),
+            more_often="" if one.test else _more_often(traces, having, where & counted_ones),
             beyond_chance=tests[i].sure > 0 if judged.both else None,
             p=_known(tests[i].p),
             close=tests[i].close,
@@ -171,6 +196,8 @@ def leading_causes(
             where_varied=varied.where_varied() if varied else None,
             of_kind=only_kind(traces, its.rows[its.of_traces(value, varied.varied)]) if its and varied else "",
             sides=one.sides,
+            one_side=alone[i],
+            late=late[i],
         )
 
     return tuple(told(i, row, text) for i, row, text in zip(named, rows, said, strict=True))
@@ -186,10 +213,26 @@ def _counted(traces: Traces, one: Candidate, judged: JudgedTraces, scored: np.nd
     having = np.isin(every, trace[one.rows]) & one.tells
     lasting = np.isin(every, trace[np.setdiff1d(one.rows, one.passed_over)]) & having
     value = np.where(one.tells, having, math.nan)[scored]
-    has, of = (
-        (int((some & judged.failed).sum()), int((some & judged.succeeded).sum())) for some in (having, one.tells)
+    return _Counted(one, having, lasting, value, _of_kinds(having, judged), _of_kinds(one.tells, judged))
+
+
+def _of_kinds(some: np.ndarray, judged: JudgedTraces) -> tuple[int, int]:
+    return int((some & judged.failed).sum()), int((some & judged.succeeded).sum())
+
+
+def _one_side(one: _Counted, judged: JudgedTraces, side: np.ndarray | None, heads: Sequence[str]) -> OneSide | None:
+    """The side of all traces that have something; None of several, and where no other one tells whether it has it."""
+    known = one.one.tells & (judged.failed | judged.succeeded)
+    if side is None or not (one.having & known).any():
+        return None
+    of = int(side[one.having & known][0])
+    if of < 0 or (side[one.having] != of).any() or not (known & (side == 1 - of)).any():
+        return None
+    won = judged.succeeded & (side == of)
+    some, rest = (
+        (int((won & its).sum()), int((known & (side == of) & its).sum())) for its in (one.having, known & ~one.having)
     )
-    return _Counted(one, having, lasting, value, has, of)
+    return OneSide(heads[of], some, rest)
 
 
 def _among_kinds(
@@ -202,7 +245,8 @@ def _among_kinds(
     names = traces.traces["task_kind"].to_pylist()
     if kinds is None or kinds.within or len({*filter(None, names)}) < 2 or len(np.unique(kinds.task)) < len(kinds.task):
         return
-    unit = np.unique([name or "" for name in names], return_inverse=True)[1][kinds.rows]
+    code = np.unique([name or "" for name in names], return_inverse=True)[1][kinds.rows]
+    unit = np.unique(np.stack([code, kinds.side]), axis=1, return_inverse=True)[1].ravel()
     told = kinds.told & np.array([bool(name) for name in names])[kinds.rows]
     both = (np.bincount(unit, told & kinds.failed) > 0) & (np.bincount(unit, told & ~kinds.failed) > 0)
     among = kinds._replace(unit=unit, told=told, kept=told & both[unit], within=True)
@@ -219,23 +263,29 @@ def _among_kinds(
 
 
 def _sizes(
-    kinds: ComparedKinds, found: list[_Counted], tests: list[CauseTest], trace: np.ndarray
+    kinds: ComparedKinds,
+    found: list[_Counted],
+    tests: list[CauseTest],
+    trace: np.ndarray,
+    alone: list[OneSide | None],
 ) -> list[tuple[float, ...]]:
-    """What candidates are ordered by, of failed and succeeded traces: those beyond chance first; () of no cause."""
+    """What candidates are ordered by, of failed and succeeded traces: those beyond chance first, those that one side
+    alone has last, with a number below 0; () of no cause."""
     told = {*told_by_others([one.one for one in found], [one.having for one in found], tests, trace)}
     some, size = any(test.sure for test in tests), list[tuple[float, ...]]()
     for i, (one, test) in enumerate(zip(found, tests, strict=True)):
-        if i in told:
-            size.append(())
-        elif test.sure:
+        more = more_failed(kinds, one.value)
+        if test.sure and i not in told:
             size.append((1, -test.p, test.sure))
-        elif one.one.test is not None or (some and not test.near):
-            size.append(())  # what may well be chance is told where nothing is beyond it
-        elif one.one.of_team and not test.odd:
-            size.append((-1, test.near))  # beside others alone
+        # What may well be chance is told where nothing is beyond it, or beside others alone.
+        elif i not in told and one.one.test is None and (test.near or not some) and one.one.of_team and not test.odd:
+            size.append((-1, test.near))
+        elif i not in told and one.one.test is None and (test.near or not some) and more >= 2:
+            size.append((0, more) if not kinds.counts(one.value).turned else ())
+        elif alone[i] and (of_all := more_failed(kinds, one.value, of_sides=False)) >= 2:
+            size.append((-2, of_all))
         else:
-            more = more_failed(*one.has, *one.of)
-            size.append((0, more) if more >= 2 and not kinds.counts(one.value).turned else ())
+            size.append(())
     return size
 
 
@@ -250,7 +300,11 @@ def _plain_sizes(found: list[_Counted]) -> list[tuple[float, ...]]:
 
 
 def _named(
-    found: list[_Counted], size: list[tuple[float, ...]], tests: list[CauseTest], within: ComparedKinds | None
+    found: list[_Counted],
+    size: list[tuple[float, ...]],
+    tests: list[CauseTest],
+    alone: list[OneSide | None],
+    within: ComparedKinds | None,
 ) -> list[int]:
     """Which candidates are named, in this order.
 
@@ -273,7 +327,9 @@ def _named(
             for other in (found[j] for j in named)
         )
         beside = tests[i].sure > 0 or (tests[i].near > 0 and bool(named) and not tests[named[-1]].near)
-        if not again and len(named) < MOST + beside and (named or size[i][0] >= 0):
+        beside |= alone[i] is not None and bool(named) and alone[named[-1]] is None
+        first = alone[i] is not None or size[i][2] >= 0  # what is else told beside others alone
+        if not again and len(named) < MOST + beside and (named or first):
             named.append(i)
     return named
 

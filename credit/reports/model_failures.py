@@ -56,17 +56,18 @@ Models = tuple[OneModel, ...]
 
 @dataclasses.dataclass(frozen=True)
 class ModelFailures:
-    """How often traces failed by model and by system, within tasks where any has both kinds, whatever their sides.
+    """How often traces failed by model and by system, within tasks where any has both kinds.
 
     Attributes:
       models, systems: of traces in tasks that have all models compared, whether all of these end alike or not, by model
-        (`OneModel`), within a system; likewise by system, whatever its models. Empty where none fails more often than
-        another. Where a trace failed beside others of its task, by the cut of the task.
+        (`OneModel`), within a side and system; likewise by system within a side, whatever its models. Empty where none
+        fails more often than another. Where a trace failed beside others of its task, by the cut of the task.
       agents: the same of agents of `graphs.traces.event_models.agent_models`, by the model with which each first acts:
         its name and `models`, the largest difference first.
       used: with which of these each first acts, by its name and the row of the trace.
       within: whether traces of one task are compared; tasks are else.
-      in_system: whether traces are of several systems, so that models are compared within each.
+      inside: of what traces are of several, "side", "system" or "side and system", so that models are compared within
+        each; "" of none.
       failed: how these sentences begin.
       alone: of how many traces by which some may be in no such task; 0 where all compared are of one model and system.
     """
@@ -76,7 +77,7 @@ class ModelFailures:
     agents: tuple[tuple[str, Models], ...] = ()
     used: Mapping[str, Mapping[int, str]] = dataclasses.field(default_factory=dict)
     within: bool = False
-    in_system: bool = False
+    inside: str = ""
     failed: str = ""
     alone: int = 0
 
@@ -102,8 +103,8 @@ class ModelFailures:
             known = _known(models)
             of = f" of {printable(agent, 60)}" if agent else ""
             if not known:
-                where = " in one task" if self.within else ""
-                lines.append(f"The model{of} cannot be told apart from the system: no system has two models{where}.")
+                where, one = " in one task" if self.within else "", self.inside.partition(" ")[0]
+                lines.append(f"The model{of} cannot be told apart from the {one}: no {one} has two models{where}.")
                 continue
             why = rest and (agent or not self.within) and any(one.p < LEVEL for one in known)
             shown = [
@@ -114,7 +115,7 @@ class ModelFailures:
             ] + ["…"] * (len(models) > most)
             rows = self.alone - sum(one.traces for one in models) if self.alone and not agent else 0
             others = f"; {counted(rows, 'other trace')} not among these" if rows else ""
-            of += " within a system" if self.in_system and what == "model" else ""
+            of += f" within a {self.inside}" if self.inside and what == "model" else ""
             tasks = f"{counted(known[0].tasks, 'task')} with {'both' if len(known) == 2 else 'all these'}"
             mean = f"mean over {tasks if self.within else 'tasks'}"
             chance = f"; {_chance(known)}" if agent else ""
@@ -151,12 +152,13 @@ def _chance(known: Sequence[OneModel]) -> str:
     return "undecided"
 
 
-def model_failures(traces: Traces, judged: JudgedTraces) -> ModelFailures:
-    """Compare models, of traces and of agents, and systems in how often their traces failed.
+def model_failures(traces: Traces, judged: JudgedTraces, of_model: str = "") -> ModelFailures:
+    """Compare models, of traces and of agents, and systems in how often their traces failed, within sides.
 
     Args:
       traces: what was read.
-      judged: which of these failed, on whatever side.
+      judged: which of these failed.
+      of_model: as of `Sides`: where the sides are its models, what these do is the difference of the sides.
 
     Reference: Holm 1979; Tarone 1990.
 
@@ -169,20 +171,22 @@ def model_failures(traces: Traces, judged: JudgedTraces) -> ModelFailures:
     """
     if not judged.both:
         return ModelFailures()
-    compared = compared_kinds(traces, judged)
+    compared = compared_kinds(traces, judged, between=True)
     within, task = compared.within, task_ids(traces)[judged.rows]
     apart = judged.unit is not None and bool(compared.unit.max() > judged.stratum.max())
     failed, asked = compared.failed, compared.told
     if judged.of_task and apart:  # a worse half of each group says nothing of the groups
-        failed, asked = below_their_own(np.asarray(traces.reward, np.float64)[judged.rows], task)
+        failed, asked = below_their_own(np.asarray(traces.reward, np.float64)[judged.rows], judged.stratum)
     every = judged.rows[asked]  # tasks of which all runs fail do, of a rate
     failed, task = failed[asked], task[asked]
+    _, side = np.unique(compared.side[asked], return_inverse=True)
     stated: list[list[str | None]] = [traces.traces[name].take(every).to_pylist() for name in ("model", "system")]
-    one_system = np.zeros(len(every), np.int64)
     _, system = np.unique([name or "" for name in stated[1]], return_inverse=True)
+    system = np.unique(np.stack([side, system]), axis=1, return_inverse=True)[1].ravel()
+    parts = {"side": judged.sided, "system": len(np.unique(system)) > len(np.unique(side))}
     models, systems = (
         _corrected([names], [_by_model(names, failed, task, of, within)])[0]
-        for names, of in zip(stated, (system, one_system), strict=True)
+        for names, of in zip(stated, (system, side), strict=True)
     )
     used = dict(sorted(agent_models(traces).items(), key=lambda one: -len(one[1]))[:MOST])
     found = []
@@ -192,16 +196,19 @@ def model_failures(traces: Traces, judged: JudgedTraces) -> ModelFailures:
             _by_model([its[row] for row in every[took].tolist()], failed[took], task[took], system[took], within)
         )
     named = [[its.get(row) for row in every.tolist()] for its in used.values()]
-    agents = [(agent, of) for agent, of in zip(used, _corrected(named, found, FAMILIES), strict=True) if of]
+    corrected = dict(zip(used, _corrected(named, found, FAMILIES), strict=True))
+    used = {agent: its for agent, its in used.items()
+            if of_model != f"model:{agent}" and (of_model != "model" or _known(corrected[agent]))}  # fmt: skip
+    agents = [(agent, corrected[agent]) for agent in used if corrected[agent]]
     agents.sort(key=lambda one: -float(np.ptp([of.share for of in _known(one[1])] or [0.0])))
     bad = judged.kinds[0]
     return ModelFailures(
-        models,
+        models if of_model != "model" or _known(models) else (),
         systems,
         tuple(agents),
         used,
         within,
-        bool(system.any()),
+        " and ".join(name for name, several in parts.items() if several),
         f"{bad.capitalize()}{' within their task' if judged.of_task and apart else ''}",
         0 if apart else int(compared.told.sum()),
     )

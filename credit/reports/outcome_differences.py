@@ -16,9 +16,10 @@ from credit.reports.compared_kinds import compared_kinds, within_both
 from credit.reports.endings import ANSWER_CUT, BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import below_their_own, judged_traces, said_of
+from credit.reports.last_acts import LastActs
+from credit.reports.longer_swaps import longer_swap
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.model_failures import ModelFailures, model_failures
-from credit.reports.outside_team import outside_team
 from credit.reports.owners import Owners, owned_events, owners
 from credit.reports.ranks import correlation, mean_ranks
 from credit.reports.taking_part import taking_part
@@ -47,6 +48,8 @@ OWNED = ("errors", UNMENDED, "retries", "loops")
 
 EMPTY = "empty results"
 """Of tools, as of a search that finds nothing."""
+
+LENGTH = "events"
 
 WITH = "traces with"
 """Begins the names of numbers that say whether an agent acted, or erred."""
@@ -81,6 +84,8 @@ class Difference:
       owners: of `OWNED` numbers that stand out, whose the difference is: `first` of failed traces, `second` of others.
       known: how many of the failed and of the succeeded traces compared have it; None where all whose lines the log has
         do.
+      late: of what failed traces have more of beyond chance, that it is what is done last in its runs (`LastActs`), or
+        that without such it would not be, in words; "" elsewhere.
     """
 
     what: str
@@ -96,6 +101,7 @@ class Difference:
     mostly: str = ""
     owners: Owners = dataclasses.field(default_factory=Owners)
     known: tuple[int, int] | None = None
+    late: str = ""
 
     @property
     def stands_out(self) -> bool:
@@ -140,8 +146,8 @@ class OutcomeDifferences:
       wider: with `apart`, how many there are of one task, of any model and system, and of how many tasks.
       between: numbers of `FIRST` that are one number in each task that is compared within, not in all: their means over
         all failed and all succeeded traces.
-      example: what a failed trace has of the first number that differs beyond chance, in words; and the trace. Both ""
-        without.
+      example: what a failed trace has of the first number that differs beyond chance and is not `late`, in words; and
+        the trace. Both "" without.
       left: numbers that are not compared, as whether a trace has one may depend on it: more than `LACK` of a kind lack
         it in tasks where others of their format have it, or one kind more than the other beyond chance. Its name, and
         `known`.
@@ -157,10 +163,11 @@ class OutcomeDifferences:
         tasks with both of the parts that succeeded, with it and without, and how many tasks.
       agents_alike: of others, those of `LEAST_TASKS` tasks with both that differ: the mean difference of these parts,
         its 95 % interval over tasks, and how many tasks.
-      agents_paid: of each, its part of `paid_in`: of "money" as logged, or else of "tokens" read and generated.
-      by_model: how often traces failed by model and by system, whatever their sides; by system only without sides.
+      paid_in, agents_paid: what costs are known in, in words, and the part of it that each agent took.
+      by_model: how often traces failed by model and by system; by system only without sides.
       unread, unscored: what `unread_outcomes` and `unscored_ends` say of traces with outcomes that are not among these,
         or with none; "" of none.
+      swap: of `longer_swap`, where failed traces have more events beyond chance; and the trace to look at.
       failing: which outcomes are failures (`JudgedTraces`).
       words: how many of the failed traces have which word of an outcome (`said_of`).
       without: how many traces have no outcome.
@@ -197,6 +204,7 @@ class OutcomeDifferences:
     between: tuple[tuple[str, float, float], ...] = ()
     left: tuple[tuple[str, tuple[int, int]], ...] = ()
     example: tuple[str, str] = ("", "")
+    swap: tuple[str, str, str] = ("", "", "")
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -208,7 +216,7 @@ class OutcomeDifferences:
         plain, by = dataclasses.asdict(dataclasses.replace(self, by_model=ModelFailures())), self.by_model
         del plain["by_model"]
         return plain | {
-            "models": by.models, "systems": by.systems, "agent_models": by.agents, "in_system": by.in_system,
+            "models": by.models, "systems": by.systems, "agent_models": by.agents, "in_system": "system" in by.inside,
             "headline": self.headline(), "opening": self.opening(), "hints": self.hints(),
             "lines": self.lines(), "same": self.same(), "rows": rows, "kinds": self.kinds
         }  # fmt: skip
@@ -250,9 +258,10 @@ class OutcomeDifferences:
         than = f" than in {self.kinds[1]} ones of their side" if self.sided else ""
         for start, sign in ((f"More in {self.kinds[0]} ones{than}", 1), (f"Less in {self.kinds[0]} ones{than}", -1)):
             names: list[str] = []
-            for row, _ in sorted(self.folded(), key=lambda fact: fact[0].what not in FIRST):
+            for row, _ in sorted(self.folded(), key=lambda fact: (fact[0].late != "", fact[0].what not in FIRST)):
                 if row.worth_telling and sign * (row.chance - 0.5) > 0:
                     whose = f", {whose}" if (whose := row.owners.told(short=True)) else ""
+                    whose += f"; {row.late}" if row.late else ""
                     but = "but " if sign * (row.failed - row.succeeded) < 0 else ""  # a few large traces make means
                     names.append(f"{row.what} ({but}{' against '.join(row.means())}{whose})")
             words += [f"{start}: {'; '.join(names[:3])}."] if names else []
@@ -333,6 +342,8 @@ class OutcomeDifferences:
         for row in self.rows:
             whose = row.owners.told(_against)
             owned += [f"The difference in {row.what} is {whose}."] if whose else []
+            begin = row.what[0] if ", then " in row.what else row.what[0].upper()  # a tool's name stays
+            owned += [f"{begin}{row.what[1:]}: {row.late}."] if row.late else []
         others = [*self._known(), *self._between(), *self.by_model.lines(rest=bool(self.rows)), *self._by_agent()]
         return [*filter(None, [kinds]), *self._verdict(), *others, *owned]
 
@@ -444,20 +455,17 @@ class OutcomeDifferences:
 
     def _by_agent(self, most: int = 5) -> list[str]:
         """How often traces with an agent succeeded, and traces without it, and whether that is beyond chance."""
-        shown, apart = [], []
+        shown, apart, both = [], [], f"with both{' on one side' * self.sided}"
         sure = {row.what for row in self.rows if row.stands_out}
         for name, good, every, rest, others in self.agents[:most]:
             shown.append(f"with {printable(name, 60)} {good} of {every}, without it {rest} of {others}")
             one, other, tasks = self.agents_within.get(name, (0.0, 0.0, 0))
             apart.append((one - other) * (good * others - rest * every) > 0)
-            within = f"{percent(one)} against {percent(other)} within {counted(tasks, 'task')} with both, beyond chance"
+            within = f"{percent(one)} against {percent(other)} within {counted(tasks, 'task')} {both}, beyond chance"
             undecided = "undecided" * (not tasks and f"{WITH} {name}" not in sure)
             beside = [*filter(None, [within * bool(tasks), undecided])]
             if name in self.agents_alike:
-                *ends, tasks = self.agents_alike[name]
-                points, low, high = (f"{100 * end:+z.0f}".replace("+0", "0") for end in ends)
-                both = f"{undecided} within {counted(tasks, 'task')} with both".strip()
-                beside = [f"{points} percentage points, {low} to {high}, {both}"]
+                beside = [self.adds(name, undecided)]
             part = self.agents_paid.get(name)
             beside += [] if part is None else [f"{percent(part, 1)} of the {self.paid_in}"]
             shown[-1] += f" ({'; '.join(beside)})" if beside else ""
@@ -466,7 +474,15 @@ class OutcomeDifferences:
             ". What went wrong before may be why" if all(apart) else " (an agent may be called where a task is hard)"
         )
         which = "did better" if self.of_task else "succeeded"
-        return [f"Traces that {which}: {'; '.join(shown + more)}{mixes}."] if shown else []
+        tests = f" These tests are corrected for the {len(self.agents)} agents." if len(self.agents) > 1 else ""
+        return [f"Traces that {which}: {'; '.join(shown + more)}{mixes}.{tests}"] if shown else []
+
+    def adds(self, name: str, undecided: str = "") -> str:
+        """By how much more often traces with an agent succeed, of `agents_alike`; `undecided` says so."""
+        *ends, tasks = self.agents_alike[name]
+        points, low, high = (f"{100 * end:+z.0f}".replace("+0", "0") for end in ends)
+        both = f"{undecided} within {counted(tasks, 'task')} with both{' on one side' * self.sided}".strip()
+        return f"{points} percentage points, {low} to {high}, {both}"
 
     def of_units(self, by: str) -> str:
         """That taking part or acting of agents, or calls of tools, differs beyond chance; "" where none does."""
@@ -512,6 +528,8 @@ def outcome_differences(
     success_at: float | None = None,
     calls: ToolCalls | None = None,
     side: np.ndarray | None = None,
+    of_model: str = "",
+    paid: tuple[str, dict[str, float]] = ("", {}),
 ) -> OutcomeDifferences:
     """Compare failed with succeeded traces in length, errors, also by agent, ends, loops, tokens, times, agents, tools.
 
@@ -530,6 +548,8 @@ def outcome_differences(
       success_at: the least outcome of a success, as of `judged_traces`.
       calls: its tool calls, where they are known already.
       side: of each trace, where only traces of one side are compared, as those of two versions: int [traces].
+      of_model: as of `model_failures`.
+      paid: what costs are known in, in words, and the part of it that each agent took (`agents_paid`).
 
     Reference: Mann and Whitney 1947; van Elteren 1960; Brunner and Munzel 2000; Holm 1979; Tarone 1990.
 
@@ -560,13 +580,13 @@ def outcome_differences(
     found, shown_of, facts, values = [], {}, {}, {}
     between: dict[bytes, tuple[str, float, float]] = {}
     left: list[tuple[str, tuple[int, int]]] = []
-    of_calls = dict(zip(OWNED, owned_events(calls).values(), strict=True)) | {EMPTY: calls.empty.rows}
+    of_number: dict[str, np.ndarray] = {}
     lacking = lacking_traces(traces)  # whose numbers are lower bounds
     whole = kept & ~lacking[scored]
     form = traces.traces["format"].combine_chunks().dictionary_encode().indices.fill_null(-1)
     form = form.to_numpy(zero_copy_only=False)[scored]
     cell = np.unique(np.stack([task * within, form]), axis=1, return_inverse=True)[1].ravel()
-    for what, every in _numbers(traces, calls) if kept.any() else ():
+    for what, every, events in _numbers(traces, calls) if kept.any() else ():
         value = (every if what == UNENDED else np.where(lacking, np.nan, every))[scored]
         used = np.isfinite(value)
         if not used.any():
@@ -592,17 +612,38 @@ def outcome_differences(
             if within and what in FIRST and bad != good:
                 between.setdefault(fact_of(value), (what, bad, good))
             continue
-        facts[what], values[what] = fact_of(value), value
+        facts[what], values[what], of_number[what] = fact_of(value), value, events
         same = next(name for name, fact in facts.items() if fact == facts[what])
         found.append(Difference(what, bad, good, *numbers, same if same != what else "", known=having))
     corrected = holm([row.p for row in found], [*facts.values()], [row.least for row in found])
     rows = [dataclasses.replace(row, p=p) for row, p in zip(found, corrected, strict=True)]
+
+    def differs_without(what: str, last: str) -> bool:
+        """Whether failed traces have more of something, were it not for what is done last."""
+        its = of_number[what]
+        less = np.bincount(trace[its[np.isin(its, acts.with_these(of_number[last]))]], minlength=traces.sizes.traces)
+        left = values[what] - less[scored]
+        if what.startswith("traces "):
+            every = np.bincount(trace[its], minlength=traces.sizes.traces)
+            left = np.where(np.isfinite(left), (every - less)[scored] > 0, np.nan)
+        chance, _, _, p, *_ = compared.test(left)
+        return chance > 0.5 and p < LEVEL
+
+    trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    acts, of_these = LastActs(traces, calls), np.isin(np.arange(traces.sizes.traces), scored[told])
+    more = [i for i, row in enumerate(rows) if row.stands_out and row.chance > 0.5]
+    late = {i: said for i in more if (said := acts.told(of_number[rows[i].what], of_these))}
     for i, row in enumerate(rows):
-        if row.stands_out and row.what in of_calls and row.failed != row.succeeded:
+        if i in late:
+            rows[i] = row = dataclasses.replace(row, late=late[i])
+        elif late and i in more:  # what is done last may be why there is more of something in all
+            why = next((f"{rows[j].what} may be why" for j in late if not differs_without(row.what, rows[j].what)), "")
+            rows[i] = row = dataclasses.replace(row, late=why)
+        if row.stands_out and row.what in (*OWNED, EMPTY) and row.failed != row.succeeded:
             weights = np.zeros((2, traces.sizes.traces))
             for weight, kind in zip(weights, shown_of[row.what], strict=True):
                 weight[scored[kind]] = _weights(unit[kind], task[kind])
-            whose = owners(traces, calls, of_calls[row.what], weights)
+            whose = owners(traces, calls, of_number[row.what], weights)
             rows[i] = dataclasses.replace(row, owners=whose)
     mostly = _mostly(rows, values, kept, unit if within else np.zeros_like(unit))
     rows = [dataclasses.replace(row, mostly=mostly.get(row.same_as or row.what, "")) for row in rows]
@@ -623,28 +664,38 @@ def outcome_differences(
     if apart and of_task:
         lower, both = below_their_own(known, judged.stratum)
         of_any = compared._replace(failed=lower, told=both)
-    parts, parts_within, alike = _by_agent(traces, scored[told], ~failed[told], calls)
-    paid_in, paid = _paid(traces)
+    parts, parts_within, alike = _by_agent(traces, scored[told], ~failed[told], judged.stratum[told], calls)
     example, every_id = ("", ""), traces.traces["trace"].to_pylist()
-    clear = sorted((row for row in rows if row.worth_telling), key=lambda row: row.what not in FIRST)
+    at_end = {row.what for row in rows if row.late}
+    clear = [row for row in rows if row.worth_telling and at_end.isdisjoint((row.what, row.same_as, row.mostly))]
+    clear.sort(key=lambda row: row.what not in FIRST)
     for row in clear[:1]:
         value = np.where(kept & failed, values[row.what] * (1 if row.chance > 0.5 else -1), np.nan)
         at = int(np.nanargmax(value))
         example = row.example(float(values[row.what][at]), judged.kinds), every_id[int(scored[at])]
+    swap = ("", "", "")
+    if within and any(row.what == LENGTH and row.stands_out and row.chance > 0.5 for row in rows):
+        acting = {
+            row.what.removeprefix(f"{WITH} "): (row.chance > 0.5, values[row.what])
+            for row in rows
+            if row.stands_out and row.what.startswith(WITH) and not row.what.startswith(f"{WITH} an error of ")
+        }
+        told_swap, lacks, at = longer_swap(compared, acting, values[LENGTH], "did better" if of_task else "succeeded")
+        swap = told_swap, lacks, every_id[int(scored[at])] if told_swap else ""
     median = float(np.median(known)) if judged.graded and not of_task else math.nan
-    by_model = model_failures(traces, judged if side is None else judged_traces(traces, success_at))
+    by_model = model_failures(traces, judged, of_model)
     if side is not None:  # what differs between the sides stands with them
         by_model = dataclasses.replace(by_model, systems=())
     return OutcomeDifferences(
         *both_kinds, math.nan if of_task else cut, median, within, len(np.unique(task[kept])), tuple(rows),
         compared=compared_of, lacking=lacking_of, by_model=by_model, agents=parts,
-        agents_within=parts_within, agents_alike=alike, agents_paid=paid, paid_in=paid_in,
+        agents_within=parts_within, agents_alike=alike, paid_in=paid[0], agents_paid=paid[1],
         unread=unread, unscored=unscored, of_task=of_task, apart=apart,
         sided=judged.sided, mixed=compared.mixed,
         without=traces.sizes.traces - len(scored),
         pairs=compared.pairs()[0] if within else 0, wider=of_any.pairs(judged.stratum) if apart else (0, 0),
         failing="" if of_task else judged.failing, words=words, between=tuple(between.values()), left=tuple(left),
-        example=example,
+        example=example, swap=swap,
     )  # fmt: skip
 
 
@@ -672,7 +723,7 @@ def _mostly(
 
 
 def _by_agent(
-    traces: Traces, scored: np.ndarray, good: np.ndarray, calls: ToolCalls
+    traces: Traces, scored: np.ndarray, good: np.ndarray, stratum: np.ndarray, calls: ToolCalls
 ) -> tuple[
     tuple[tuple[str, int, int, int, int], ...],
     dict[str, tuple[float, float, int]],
@@ -687,7 +738,7 @@ def _by_agent(
     task, found = task_ids(traces)[scored], []
     for i in shown:
         rows = having[i] | lost[i]
-        found.append(_within_tasks(having[i, rows], good[rows], task[rows]))
+        found.append(_within_tasks(having[i, rows], good[rows], stratum[rows], task[rows]))
     corrected = holm([p for *_, p in found], [fact_of(having[i] - 1.0 * lost[i]) for i in shown])
     within, alike = {}, {}
     for i, (one, other, p), sure in zip(shown, found, corrected, strict=True):
@@ -701,35 +752,23 @@ def _by_agent(
     return parts, within, alike
 
 
-def _within_tasks(has: np.ndarray, good: np.ndarray, task: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Of each task with traces of both kinds the parts that are good, and p; NaN without one."""
-    _, of = np.unique(task, return_inverse=True)
+def _within_tasks(
+    has: np.ndarray, good: np.ndarray, stratum: np.ndarray, task: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Of each task with traces of both kinds, on one side, the parts that are good, and p; NaN without one."""
+    _, first, of = np.unique(stratum, return_index=True, return_inverse=True)
     size, some = np.bincount(of), np.bincount(of, has)
     both, many = (some > 0) & (some < size), np.maximum(some * (size - some), 1)
     if not both.any():
         return np.zeros(0), np.zeros(0), math.nan
     one, other = (np.bincount(of, good & kind)[both] / np.bincount(of, kind)[both] for kind in (has, ~has))
+    _, place = np.unique(task[first][both], return_inverse=True)
+    sides = np.bincount(place)
+    many[both] *= sides[place]  # a task counts once
     kept = both[of]
     p, least = dealt((good * (size / many)[of])[kept], has[kept], of[kept])
+    one, other = (np.bincount(place, part) / sides for part in (one, other))
     return one, other, p if least < LEVEL else math.nan
-
-
-def _paid(traces: Traces) -> tuple[str, dict[str, float]]:
-    """`OutcomeDifferences.paid_in` and `agents_paid`."""
-    n, team = traces.sizes.events, ~outside_team(traces)
-    known = {name: np.where(of.mask[:n] & team, of.array[:n], np.nan) for name in ("money", "tokens", "input_tokens")
-             if (of := traces.evidence.get(name)) is not None}  # fmt: skip
-    names, which = np.unique(np.array(traces.agents["name"].to_pylist(), object).astype(str), return_inverse=True)
-    agent = which[np.asarray(traces.graph.agent_ids)[:n]]
-    tokens = [of for name, of in known.items() if name != "money"]
-    counted_in = np.any([np.isfinite(of) for of in tokens], axis=0) if tokens else np.zeros(n, bool)
-    money = known.get("money", np.full(n, np.nan))
-    unpaid = (counted_in & np.isnan(money)).any()
-    amounts = np.sum([np.nan_to_num(of) for of in tokens], axis=0) if unpaid and tokens else np.nan_to_num(money)
-    each = np.bincount(agent, amounts, len(names))
-    if not each.sum() > 0:
-        return "", {}
-    return "tokens" if unpaid else "money", dict(zip(names.tolist(), (each / each.sum()).tolist(), strict=True))
 
 
 def _mean(value: np.ndarray, unit: np.ndarray, task: np.ndarray) -> float:
@@ -749,8 +788,9 @@ def _weights(unit: np.ndarray, task: np.ndarray) -> np.ndarray:
     return weights
 
 
-def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray]]:
-    """What is compared, in words, with a number of each trace: float [traces], NaN where the log does not have it."""
+def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """What is compared, in words, with a number of each trace: float [traces], NaN where the log does not have it; and
+    the events that it counts, none of what is no count of some."""
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids)[: n.events]
     action = np.asarray(graph.action_mask)[: n.events]
@@ -758,29 +798,31 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
     def count(rows: np.ndarray) -> np.ndarray:
         return np.bincount(trace[rows], minlength=n.traces).astype(np.float64)
 
-    yield "events", count(np.arange(n.events))
-    yield "agents", TeamFacts(traces).counts.members.astype(np.float64)
-    states, wrong = has_statuses(traces), np.flatnonzero(calls.counted)
-    yield "errors", np.where(states, count(wrong), np.nan)
-    yield UNMENDED, np.where(states, calls.unmended_counts(), np.nan)
+    none = np.zeros(0, np.int64)
+    yield LENGTH, count(np.arange(n.events)), np.arange(n.events)
+    yield "agents", TeamFacts(traces).counts.members.astype(np.float64), none
+    states, owned = has_statuses(traces), dict(zip(OWNED, owned_events(calls).values(), strict=True))
+    wrong = owned["errors"]
+    yield "errors", np.where(states, count(wrong), np.nan), wrong
+    yield UNMENDED, np.where(states, calls.unmended_counts(), np.nan), owned[UNMENDED]
     if len(calls.rows):
-        yield "tool calls", count(calls.rows)
-        yield "retries", np.where(states, calls.retry_counts(), np.nan)
+        yield "tool calls", count(calls.rows), calls.rows
+        yield "retries", np.where(states, calls.retry_counts(), np.nan), owned["retries"]
     if len(calls.rows) or calls.loops:
-        yield "loops", calls.loop_counts()
+        yield "loops", calls.loop_counts(), owned["loops"]
     if len(calls.empty.rows):
-        yield EMPTY, np.where(calls.empty.tells, count(calls.empty.rows), np.nan)
+        yield EMPTY, np.where(calls.empty.tells, count(calls.empty.rows), np.nan), calls.empty.rows
     for what, at, tells in ends(traces, calls):
         if (at >= 0).any():
-            yield what, np.where(tells, at >= 0, np.nan)
+            yield what, np.where(tells, at >= 0, np.nan), none
     counts = counted_tokens(traces) & action
     bare = action & ~counts & ~failed_model_calls(traces)
     complete = count(np.flatnonzero(bare)) == 0  # sums over some actions compare nothing
     tokens = traces.evidence.get("tokens")
     if tokens is not None:
         amount = np.bincount(trace[counts], tokens.array[: n.events][counts], n.traces)
-        yield "tokens generated", np.where(complete, amount, np.nan)
-    yield from _times(traces, trace)
+        yield "tokens generated", np.where(complete, amount, np.nan), none
+    yield from ((what, seconds, none) for what, seconds in _times(traces, trace))
     names: list[str] = traces.agents["name"].to_pylist()
     acting = np.array([names[agent] for agent in np.asarray(graph.agent_ids)[: n.events][action].tolist()], object)
     acted = np.flatnonzero(action)
@@ -788,26 +830,29 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
     if len(agents) > 1:
         task = task_ids(traces)
         for name in agents:
-            acts = count(acted[acting == name])
+            its = acted[acting == name]
+            acts = count(its)
             took = np.bincount(task, acts > 0)
             if some := np.any((took > 0) & (took < np.bincount(task))):  # not in all traces of a task
-                yield f"{WITH} {name}", (acts > 0).astype(np.float64)
+                yield f"{WITH} {name}", (acts > 0).astype(np.float64), its
             if not some or acts.max() > 1:  # else the same number again
-                yield f"actions of {name}", acts
+                yield f"actions of {name}", acts, its
     erring = np.array([names[agent] for agent in np.asarray(graph.agent_ids)[wrong].tolist()], object)
     if len({*erring}) > 1:  # of one alone, errors are its errors
         for name in _frequent(erring, trace[wrong], int(states.sum())):
-            yield f"{WITH} an error of {name}", np.where(states, count(wrong[erring == name]) > 0, np.nan)
+            its = wrong[erring == name]
+            yield f"{WITH} an error of {name}", np.where(states, count(its) > 0, np.nan), its
     tool: list[str | None] = traces.events["tool"].to_pylist()
     called = np.array([tool[row] or "unnamed tool" for row in calls.rows.tolist()], object)
     for name in _frequent(called, trace[calls.rows]):
-        yield f"calls of {name}", count(calls.rows[called == name])
+        its = calls.rows[called == name]
+        yield f"calls of {name}", count(its), its
     agent = np.asarray(graph.agent_ids)[calls.rows]
     earlier, later = consecutive(agent)  # of one agent: what others call between, or at once, is no order of its
-    rows = calls.rows[later]
+    first, rows = calls.rows[earlier], calls.rows[later]
     order = np.array([f"{a}, then {b}" for a, b in zip(called[earlier], called[later], strict=True)], object)
     for name in _frequent(order, trace[rows]):
-        yield name, count(rows[order == name])
+        yield name, count(rows[order == name]), first[order == name]
 
 
 def _frequent(names: np.ndarray, trace: np.ndarray, of: float = math.inf) -> list[str]:

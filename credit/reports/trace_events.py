@@ -11,6 +11,7 @@ import numpy as np
 from credit.reports.event_texts import event_texts
 from graphs.event_graph import EdgeType, EventType
 from graphs.traces.batch import Traces
+from graphs.traces.event_models import event_models
 
 __all__ = ["EventRow", "event_rows"]
 
@@ -27,6 +28,7 @@ class EventRow:
       action: whether a policy of the team chose it.
       tool: name of the tool; None where the log has none.
       status: its status in the log; None where absent.
+      model: that chose it (`event_models`); "" where that is not known, and of what no policy chose.
       tokens: tokens that it generated; None where the log does not state it.
       causes: positions and types of the events that led to it.
       line: line of its record, 0 where the format has no lines.
@@ -42,6 +44,7 @@ class EventRow:
     action: bool
     tool: str | None
     status: str | None
+    model: str
     tokens: int | None
     causes: tuple[tuple[int, str], ...]
     line: int
@@ -82,6 +85,7 @@ def event_rows(
     events = rows[list(chosen)]
     columns = {name: traces.events[name].take(events).to_pylist() for name in ("event", "tool", "status", "line")}
     agents = traces.agents.take(np.asarray(graph.agent_ids)[events]).to_pylist()
+    models, model = event_models(traces)
     tokens = traces.evidence.get("tokens")
     amounts = None if tokens is None else tokens.array[events]
     texts = event_texts(traces, events, limit) if limit else [""] * len(events)
@@ -97,6 +101,7 @@ def event_rows(
             action=bool(graph.action_mask[events[i]]),
             tool=columns["tool"][i],
             status=columns["status"][i],
+            model=models[model[events[i]]] if graph.action_mask[events[i]] else "",
             tokens=None if amounts is None or amounts[i] < 0 else int(amounts[i]),
             causes=causes.get(int(events[i]), ()),
             line=columns["line"][i] or 0,

@@ -23,6 +23,7 @@ from graphs.structure.forest import spawn_forest
 from graphs.structure.prefix import pack, select_trace
 from graphs.structure.topology import TOPOLOGIES, topology
 from graphs.text import at_least, counted, printable
+from graphs.traces.event_models import trace_models
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +36,15 @@ __all__ = ["render", "trace_json"]
 
 MOST_AGENTS = 40  # rows of the table of agents and nodes of the spawn tree
 MOST_CAUSES = 3  # edges into an event that are written out where its row may have several lines
-WIDEST = {"event": 16, "agent": 20, "type": 21, "causes": 16, "tool": 16, "status": 12}  # columns of a line
+WIDEST = {
+    "event": 16,
+    "agent": 20,
+    "type": 21,
+    "causes": 16,
+    "model": 16,
+    "tool": 16,
+    "status": 12,
+}  # columns of a line
 WHOLE = 400  # length of excerpts from which they are written out
 LEAST_TEXT = 24  # width of the column of text
 MOST_STEPS = 12  # events of the critical path that are written out
@@ -190,6 +199,8 @@ def _header(traces: Traces, view: _View, index: int, limit: int) -> RenderableTy
     ]
     if row["system"]:
         pairs.append(("system", _text(row["system"], 200)))
+    if of := trace_models(traces)[index]:
+        pairs.append(("model", _text(", ".join(sorted(of)), 200)))
     said = zip(("asked", "result"), task_and_result(traces, index, limit), strict=True)
     pairs += [(name, _text(text)) for name, text in said if text]
     return _pairs(*pairs)
@@ -269,7 +280,8 @@ def _events(traces: Traces, view: _View, index: int, first: int, last: int, limi
     everything = num <= first + last
     shown = range(num) if everything else [*range(first), *range(num - last, num)]
     rows = event_rows(traces, index, shown, limit=limit)
-    optional = [name for name in ("tool", "status", "tokens", "text") if any(getattr(row, name) for row in rows)]
+    said = [name for name in ("tool", "status", "tokens", "text") if any(getattr(row, name) for row in rows)]
+    optional = ["model"] * (len(trace_models(traces)[index]) > 1) + said
     heads = ["#tokens" if name == "tokens" else name for name in optional]
     title = "events" if everything else "first and last events"
     table = _table(title, "##", "event", "agent", "type", "act", "causes", *heads)

@@ -20,6 +20,7 @@ from credit.reports.event_errors import cut_answers
 from credit.reports.event_texts import command_of, event_texts
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import JudgedTraces, judged_traces
+from credit.reports.last_acts import LastActs
 from credit.reports.missing_lines import lacking_units
 from credit.reports.outside_team import outside_team
 from credit.reports.shown_example import example_kinds, shown_example, surely_above
@@ -102,7 +103,7 @@ class Suspect:
       trace, event: where it is.
       agent: name of its agent.
       tool: name of the tool; "" where it has none.
-      position: its place within the trace.
+      position: its place within the trace, from 0 on; None of a whole trace, whose `event` is "".
       why: in words, the tool's name among them.
       outcome: of its trace; None where it has none.
       text: the beginning of its text, then behind `←` of its tool's input, or of the command there; "" where the log
@@ -112,13 +113,16 @@ class Suspect:
       failed, succeeded: how many failed, and succeeded, traces have one of the same cause; None where those of `Triage`
         are, and of actions of most tokens.
       of_sides: how many traces of each side have one of the same cause, where sides are compared; empty elsewhere.
+      of_failed, of_succeeded: of how many; None where of those of `Triage`. Of an agent that takes part and that tasks
+        need, or do not, all counts are of tasks with such runs and others (`LeadingCause.where_varied`).
+      of: how many events its trace has.
     """
 
     trace: str
     event: str
     agent: str
     tool: str
-    position: int
+    position: int | None
     why: str
     outcome: float | None
     text: str
@@ -126,6 +130,9 @@ class Suspect:
     failed: int | None = None
     succeeded: int | None = None
     of_sides: tuple[int, ...] = ()
+    of_failed: int | None = None
+    of_succeeded: int | None = None
+    of: int = 0
 
     @property
     def of_many(self) -> bool:
@@ -144,6 +151,12 @@ class Leading(Protocol):
     def event(self) -> str: ...
     @property
     def beyond_chance(self) -> bool | None: ...
+    @property
+    def one_side(self) -> object | None: ...
+    @property
+    def late(self) -> str: ...
+    @property
+    def where_varied(self) -> tuple[int, ...] | None: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,11 +217,6 @@ class Triage:
     sides: tuple[int, ...] = ()
     loops: int = 0
 
-    @property
-    def tells_nothing(self) -> bool:
-        """Whether no cause is surely more common in failed traces: a number that differs may tell more."""
-        return self.unsure or self.quiet.endswith(TOKENS)
-
     def look_first(self) -> str:
         """`quiet` within a paragraph that begins with `Look first:`, behind how traces end early; that no cause is
         surely more common in failed traces, where none is."""
@@ -230,12 +238,14 @@ class Triage:
             return ""
         if self.failed is None:
             return "The more serious causes come first, however many traces have them"
-        none = [not (one.failed or one.succeeded) for one in self.suspects]
+        none = [not (one.failed or one.succeeded) and one.position is not None for one in self.suspects]
         (bad, good), where = self.kinds, " within tasks" if self.tasks else ""
         behind = f"; behind the first {self.sure}" if self.sure > 1 else "; behind the first" if self.sure else ":"
         chance = f"{behind} no {self._none()}"
+        team = "; of who takes part, in tasks with such runs and others"
         return (
             f"{bad}, {good}: part of the {self.failed} {bad} and {self.succeeded} {good} traces with the same cause"
+            f"{team * any(one.of_failed is not None for one in self.suspects)}"
             f"{'; –: none of these' if any(none) else ''}. The surest differences{where} come first"
             f"{chance if self.sure < len(self.suspects) else ''}"
         )
@@ -250,6 +260,7 @@ def triage(
     texts: Callable[[np.ndarray, int], list[str]] | None = None,
     side: np.ndarray | None = None,
     leading: Sequence[Leading] = (),
+    number: tuple[str, str] = ("", ""),
 ) -> Triage:
     """Count what went wrong, without any outcome.
 
@@ -260,7 +271,9 @@ def triage(
       calls: its tool calls, where they are known already.
       side: as of `judged_traces`.
       texts: gives the texts of events by their rows and a length; None for those of the logs (`event_texts`).
-      leading: what went wrong most (`leading_causes`). Of failed and succeeded traces it comes first.
+      leading: what went wrong most (`leading_causes`). Of failed and succeeded traces it comes first, but for what one
+        side alone has.
+      number: `OutcomeDifferences.example`. It comes first where no cause does and none is surely more common.
 
     Returns:
       Workloads and suspects. Suspects are the last event of each trace that ends early, the first error of each run of
@@ -294,14 +307,15 @@ def triage(
     calls = calls or ToolCalls(traces)
     failures = calls.failures()
     judged = judged_traces(traces, success_at, side)
-    # What made one of two sides fail is a cause, as of `leading_causes`.
-    compared = compared_kinds(traces, judged if side is None else judged_traces(traces, success_at))
+    compared = compared_kinds(traces, judged, between=True)
     texts = texts or functools.partial(event_texts, traces)
     kinds = judged.failed, judged.succeeded
-    leading = leading if judged.both else ()
+    leading = [one for one in leading if one.one_side is None] if judged.both else ()
+    marks = {_row(traces, one): one.late for one in leading if one.late}
     suspects, left_out, sure = _suspects(
-        traces, calls, failures, most, kinds, compared if judged.both else None, texts, side, leading
+        traces, calls, failures, most, kinds, compared if judged.both else None, texts, side, leading, number, marks
     )
+    by_number = any(one.position is None for one in suspects)
     states = has_statuses(traces)
     seconds = TeamFacts(traces).durations
     agents, tools = _workloads(traces, calls, seconds), _tools(traces, calls, failures, seconds.event)
@@ -310,7 +324,7 @@ def triage(
         errors = QUIET[bool(states.any()) or not len(states), not states.all()]
         among = " among calls with known arguments" if calls.uncompared else ""
         quiet = f"Nothing {'else ' if early or leading else ''}stands out: {errors}, and there is no loop{among}."
-        quiet += TOKENS if suspects and not (early or leading) else ""
+        quiet += TOKENS if suspects and not (early or leading or by_number) else ""
     return Triage(
         agents,
         tools,
@@ -323,7 +337,7 @@ def triage(
         succeeded=int(judged.succeeded.sum()) if judged.both else None,
         kinds=judged.kinds,
         sure=sure,
-        unsure=judged.both and not (sure or leading or quiet.endswith(TOKENS)),
+        unsure=judged.both and (by_number or not (sure or leading or quiet.endswith(TOKENS))),
         tasks=len(np.unique(compared.task[compared.kept])) if judged.both and compared.within else 0,
         sides=of_sides(np.arange(traces.sizes.traces), side),
         loops=len(calls.loops),
@@ -473,7 +487,7 @@ def serious_events(traces: Traces, calls: ToolCalls, judged: JudgedTraces) -> li
     """
     kinds = judged.failed, judged.succeeded
     found = _by_seriousness(traces, calls, calls.failures(), kinds)
-    causes = _Causes(traces, found, kinds, compared_kinds(traces, judged) if judged.both else None)
+    causes = _Causes(traces, found, kinds, compared_kinds(traces, judged, between=True) if judged.both else None)
     return [one.row for cause in sorted(causes.of, key=causes.place) for one in causes.of[cause]]
 
 
@@ -579,7 +593,11 @@ class _Causes:
         (bad, good), (failed, succeeded) = self._counts(having), (int(kind.sum()) for kind in self._kinds)
         if self._compared is None or not bad + good:
             return 0, 0.0
-        units = self._compared.counts(np.isin(self._compared.rows, having)) if self._compared.within else None
+        kinds, units = self._compared, None
+        if kinds.side.any() and not kinds.within:
+            kinds = kinds._replace(within=True, unit=np.unique(kinds.side, return_inverse=True)[1], task=kinds.side)
+        if kinds.within:
+            units = kinds.counts(np.isin(kinds.rows, having))
         shares = units.shares() if units else (bad, failed, good, succeeded)
         above = surely_above(*shares) if shares[1] > 0 else 0.0
         if above > 0:
@@ -597,6 +615,8 @@ def _suspects(
     texts: Callable[[np.ndarray, int], list[str]],
     side: np.ndarray | None,
     leading: Sequence[Leading],
+    number: tuple[str, str],
+    marks: dict[int, str],
 ) -> tuple[tuple[Suspect, ...], int, int]:
     """The events, how many more there are, and `Triage.sure`. `kinds`: failed and succeeded traces: bool [traces]."""
     graph, n = traces.graph, traces.sizes
@@ -605,7 +625,7 @@ def _suspects(
 
     outcome, (failed, succeeded) = np.asarray(traces.reward, np.float64)[: n.traces], kinds
     found = _by_seriousness(traces, calls, failures, kinds)
-    tokens = None if found or leading else traces.evidence.get("tokens")
+    tokens = None if found or leading or number[1] else traces.evidence.get("tokens")
     if tokens is not None:
         amount = np.where(counted_tokens(traces), tokens.array[: n.events], -1)
         candidates = np.flatnonzero(amount > 0)  # the log states a count, and some were generated
@@ -626,8 +646,25 @@ def _suspects(
     if most is None:
         named = [(cause, [one]) for cause, one in zip(causes.of_each, found, strict=True)]
     place = {cause: causes.place(cause) for cause in causes.of}
-    named.sort(key=lambda of: (led.get(of[0], len(lead)), of[1][0].row not in lead, place[of[0]]))
     certain = {cause for cause in place if place[cause][1] < 0 or (cause in led and leading[led[cause]].beyond_chance)}
+    acts = LastActs(traces, calls)
+
+    @functools.cache
+    def late(cause: tuple[str, str]) -> str:
+        """That it is done last in its runs (`LastActs`)."""
+        rows = [one.row for one in causes.of[cause]]
+        if compared is None or cause in led:
+            return next((marks[row] for row in rows if row in marks), "")
+        return acts.told(np.array(rows), failed | succeeded)
+
+    def order(of: tuple[tuple[str, str], list[_Found]]) -> tuple[Any, ...]:
+        """What went wrong most, then what is surely more common, that which is done last behind, and the rest."""
+        (cause, its), (kind, above) = of, place[of[0]]
+        sure = above < 0
+        behind = (sure or compared is None) and late(cause) != ""
+        return led.get(cause, len(lead)), its[0].row not in lead, kind, not sure, behind, above
+
+    named.sort(key=order)
     if (
         most is not None and (certain or lead) and compared is not None
     ):  # behind these, what both kinds have says nothing
@@ -649,6 +686,7 @@ def _suspects(
             agent=names[int(graph.agent_ids[row])],
             tool=traces.events["tool"][owner].as_py() or "",
             position=row - int(first[trace[row]]),
+            of=int(first[trace[row] + 1] - first[trace[row]]),
             outcome=float(outcome[trace[row]]) if np.isfinite(outcome[trace[row]]) else None,
             **more,
         )
@@ -662,7 +700,7 @@ def _suspects(
         suspect(
             row,
             owner,
-            why=_why(of_cause) + by_several(cause, of_cause),
+            why="; ".join(filter(None, (_why(of_cause) + by_several(cause, of_cause), late(cause)))),
             text=_words(said, "" if owner == row else text),
             traces=len({int(trace[one.row]) for one in of_cause}),
             failed=causes.common[cause][0] if apart else None,
@@ -675,7 +713,14 @@ def _suspects(
     for k in alone:
         sure.insert(k, bool(leading[k].beyond_chance))
         more = {name: getattr(leading[k], name) for name in ("text", "traces", "failed", "succeeded", "of_sides")}
+        of_these = ("of_failed", "of_succeeded") if leading[k].where_varied else ()
+        more |= {name: getattr(leading[k], name) for name in of_these}
         suspects.insert(k, suspect(lead[k], lead[k], why=leading[k].words, **more))
+    if number[1] and not (leading or certain):
+        what, of_it = number[0], float(outcome[traces.index(number[1])])
+        none = (0, 0) if apart else ()
+        suspects.insert(0, Suspect(number[1], "", "", "", None, f"{what[0].lower()}{what[1:]}", of_it, "", 1, *none))
+        sure.insert(0, True)
     behind = max((place for place, one in enumerate(sure, 1) if one), default=0)
     return tuple(suspects), 0 if tokens is not None else len(found) - len(shown), behind
 

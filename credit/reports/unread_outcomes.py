@@ -77,8 +77,8 @@ def unread_line(rows: Sequence[UnreadOutcomes]) -> str:
         more = f", {untold} more are not listed" if untold else ""
         of = f"{row.side} " if len(rows) > 1 else ""
         told.append(f"{of}{row.succeeded} {row.kinds[1]}, {row.failed} {row.kinds[0]}{row.failing}{more}")
-    were = "were" if sum(row.traces for row in rows) > 1 else "was"
-    lost = f"{' and '.join(who)} {were} not read; by --rewards their outcomes: {'; '.join(told)}" if who else ""
+    were, whose = ("were", "their outcomes") if sum(row.traces for row in rows) > 1 else ("was", "its outcome")
+    lost = f"{' and '.join(who)} {were} not read; by --rewards {whose}: {'; '.join(told)}" if who else ""
     refused = [
         f"{counted(row.refused, 'outcome')}{f' of {row.side}' if row.side else ''}" for row in rows if row.refused
     ]

@@ -7,7 +7,8 @@ import numpy as np
 from credit.reports.trace_numbers import TraceMetric
 from graphs.text import rounds_away
 
-__all__ = ["ASKED", "ASKED_NEXT", "FIRST", "OF_COSTS", "OF_TEAM_SIZE", "WALL_CLOCK", "same_in_all"]
+__all__ = ["ASKED", "ASKED_NEXT", "FIRST", "LEAST_SHARE", "OF_COSTS", "OF_TEAM_SIZE", "TOKENS", "WALL_CLOCK",
+           "same_in_all"]  # fmt: skip
 
 WALL_CLOCK = "wall_clock"
 FIRST = ("success", "outcome")
@@ -16,7 +17,7 @@ ASKED = {
     "success": "success",
     "outcome": "outcome",
     "money": "money",
-    "logged_money": "money that the log states",
+    "logged_money": "logged cost",
     "tokens": "tokens generated",
     "input_tokens": "tokens read",
     "errors": "errors",
@@ -26,10 +27,14 @@ ASKED = {
 """The metrics that a sentence on a change is about, in its words and its order; a table has the others."""
 OF_COSTS = ("money", "logged_money", "tokens", "input_tokens")
 """Those of them that say what a change costs."""
+TOKENS = frozenset(("tokens", "input_tokens"))
+"""What is "tokens" where both are told."""
 ASKED_NEXT = ("unmended_errors", "tool_calls", "loops")
 """Those whose numbers are told, too, and which have their rows next; all others come under other metrics."""
 OF_TEAM_SIZE = ("team_peak", "team_mean", "team_births", "team_deaths")
 """Numbers of how large a team is: a sentence has the first of those that change one way."""
+LEAST_SHARE = 0.05
+"""Share of a difference from which an agent's part is told, and of a mean from which a lead says whose it is."""
 
 
 def same_in_all(measured: dict[str, TraceMetric], rows: np.ndarray) -> dict[str, float]:

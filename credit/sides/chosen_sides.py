@@ -19,14 +19,16 @@ from graphs.reading.tables.joins import REFUSED_ROW
 from graphs.reading.tables.rows import read_rows
 from graphs.text import WITHOUT_ROW, counted, excerpt, natural_key, near_names
 from graphs.traces.batch import Traces
-from graphs.traces.event_models import first_models, models_of_agent
+from graphs.traces.event_models import agent_models, first_models, models_of_agent
 
-__all__ = ["Sides", "dated_sides", "read_sides", "sides_of_folders", "stated_sides"]
+__all__ = ["AT_ONCE", "Sides", "dated_sides", "part_later", "read_sides", "sides_of_folders", "stated_sides"]
 
 STATED = ("system", "model")
 AT_ONCE = 0.25
 """Neither side follows the other if each begins later in this part of the pairs of traces, or more."""
-EXPECTED = "expected two folders or files A,B, a table, `system`, `model`, `model:AGENT` or `before=DATE`"
+EXPECTED = (
+    "expected two folders or files A,B, a table, `system` (such as a version), `model`, `model:AGENT` or `before=DATE`"
+)
 APART = "expected two folders or files that are apart, of logs"
 MOST_HINTED = 3
 """Rows of unknown traces for which near names are sought."""
@@ -39,12 +41,15 @@ class Sides:
     Attributes:
       names: of the sides.
       side: 0 or 1 of each trace, -1 for none: int [traces].
-      heads: names for the head of a table: folders without their paths.
+      heads: what tables and sentences call them: folders without their paths, and runs before and from a date.
       unread: sides of traces that were refused, by their ids, where their files or rows tell.
       word: by what the log states of them, `system`, `model` or `model:AGENT`; "" elsewhere.
       order: why the first is the first where nobody said so; "" elsewhere.
       turn: what turns them where dates do not order them; "" elsewhere.
       by_name: whether it is for its name, since dates do not say it either.
+      of_model: whose models they are, `model` or `model:AGENT`, also where a table or folders are named after them; ""
+        elsewhere.
+      dated: whether a date parts them.
     """
 
     names: tuple[str, str]
@@ -55,11 +60,13 @@ class Sides:
     order: str = ""
     turn: str = ""
     by_name: bool = False
+    of_model: str = ""
+    dated: bool = False
 
     @property
     def agent(self) -> str:
         """Whose models they are; "" where they are no models of one agent."""
-        return self.word.partition(":")[2]
+        return self.of_model.partition(":")[2]
 
     @classmethod
     def joined(cls, text: str | None, traces: Traces) -> tuple[Traces, Sides | None]:
@@ -84,7 +91,8 @@ class Sides:
             names, side, missed, unread = read_sides(text, traces)
             traces = dataclasses.replace(traces, problems=traces.problems + missed)
         elif word == "before":
-            names, side = dated_sides(given, traces)
+            names, heads, side = dated_sides(given, traces)
+            return traces, cls(names, side, heads, dated=True)
         elif _is_stated(word):
             names, side = stated_sides(word, [name.strip() for name in given.split(",") if given], traces)
         else:
@@ -94,16 +102,18 @@ class Sides:
             refused = [problem for problem in traces.problems if problem.trace and problem.is_failure]
             inside = _sides_of_files([Path(name).resolve() for name in names], [p.file for p in refused])
             unread = {p.trace: inside[p.file] for p in reversed(refused) if inside[p.file] >= 0}
-            return traces, cls(names, side, last if last[0] != last[1] else names, unread)
+            heads = last if last[0] != last[1] else names
+            return traces, cls(names, side, heads, unread, of_model=_named_after(heads, side, traces))
         word = word * _is_stated(word)
-        later = _later(begins(traces), side)
+        of_model = word if word.startswith("model") else "" if word else _named_after(names, side, traces)
+        later = part_later(begins(traces), side)
         if given:
-            return traces, cls(names, side, names, unread, word)
+            return traces, cls(names, side, names, unread, word, of_model=of_model)
         if later < AT_ONCE:
             names, side, later = (names[1], names[0]), np.where(side < 0, side, 1 - side), 1 - later
             unread = {trace: 1 - one for trace, one in unread.items()}
         named = word != "" and not later > 1 - AT_ONCE
-        return traces, cls(names, side, names, unread, word, *_order(names, word, later), named)
+        return traces, cls(names, side, names, unread, word, *_order(names, word, later), named, of_model)
 
 
 def read_sides(
@@ -208,8 +218,18 @@ def _is_stated(word: str) -> bool:
     return word in STATED or word.startswith("model:")
 
 
+def _named_after(heads: tuple[str, str], side: np.ndarray, traces: Traces) -> str:
+    """`Sides.of_model` of sides without a word: each one's name is a part of the one model that an agent has there."""
+    for agent, its in agent_models(traces, every=True).items():
+        of = [{model.lower() for row, model in its.items() if side[row] == one} for one in (0, 1)]
+        named = (head.lower() in model for head, models in zip(heads, of, strict=True) for model in models)
+        if [*map(len, of)] == [1, 1] and of[0] != of[1] and all(named):
+            return f"model:{agent}"
+    return ""
+
+
 def _order(names: tuple[str, str], word: str, later: float) -> tuple[str, str]:
-    """`Sides.order` and `Sides.turn`, by `_later` of the sides."""
+    """`Sides.order` and `Sides.turn`, by `part_later` of the sides."""
     first, second = names
     if later > 1 - AT_ONCE:
         return f"{first} is the baseline, since it ran {'' if later == 1 else 'mostly '}before {second}", ""
@@ -220,8 +240,13 @@ def _order(names: tuple[str, str], word: str, later: float) -> tuple[str, str]:
     return f"{first} is the baseline by its name, since {why}", f"`--sides {word}={second},{first}` turns the sides."
 
 
-def _later(begin: np.ndarray, side: np.ndarray) -> float:
-    """In what part of the pairs of traces with dates the one of the second side begins later; NaN without dates."""
+def part_later(begin: np.ndarray, side: np.ndarray) -> float:
+    """In what part of the pairs of traces with dates the one of the second side begins later; NaN without dates.
+
+    Args:
+      begin: of each trace, in seconds.
+      side: 0 or 1 of each trace, -1 for none.
+    """
     first, second = (np.sort(begin[(side == one) & np.isfinite(begin)]) for one in (0, 1))
     if not len(first) or not len(second):
         return np.nan
@@ -229,11 +254,11 @@ def _later(begin: np.ndarray, side: np.ndarray) -> float:
     return float(before.mean()) / (2 * len(first))
 
 
-def dated_sides(date: str, traces: Traces) -> tuple[tuple[str, str], np.ndarray]:
+def dated_sides(date: str, traces: Traces) -> tuple[tuple[str, str], tuple[str, str], np.ndarray]:
     """Two sides of traces, by whether they begin before a date, which is in UTC unless it states a zone.
 
     Returns:
-      Their names, and the side of each trace, int [traces], -1 where the log has no date of it.
+      Their names, `Sides.heads`, and the side of each trace, int [traces], -1 where the log has no date of it.
 
     Raises:
       CreditError: it is no date of ISO 8601, or no trace begins on one side of it.
@@ -252,7 +277,10 @@ def dated_sides(date: str, traces: Traces) -> tuple[tuple[str, str], np.ndarray]
         if not (side == number).any():
             first, last = date_text(np.nanmin(begin)), date_text(np.nanmax(begin))
             raise CreditError(f"no trace that was read begins {name}; they begin from {first} to {last}")
-    return names, side
+    years = {date_text(seconds)[:4] for seconds in (np.nanmin(begin), np.nanmax(begin))}
+    day = f"{moment.day} {moment:%B}{'' if years == {str(moment.year)} else f' {moment.year}'}"
+    told = day if moment.time() == datetime.time() and not moment.tzinfo else date
+    return names, (f"runs before {told}", f"runs from {told} on"), side
 
 
 def sides_of_folders(folders: Sequence[str], traces: Traces) -> tuple[tuple[str, str], np.ndarray]:

@@ -33,7 +33,8 @@ from credit.sides.side_bounds import bounds_of_sides
 from credit.sides.side_comparison import SideComparison
 from credit.sides.side_differences import side_differences, uncompared
 from credit.sides.side_tests import means_by_task
-from credit.sides.task_kind_changes import BY_KIND, task_kind_changes
+from credit.sides.sides_in_time import apart_in_time
+from credit.sides.task_kind_changes import costs_of_kinds, task_kind_changes
 from credit.sides.tool_failures import emptier_tools, tool_failures
 from credit.sides.verdict_changes import verdict_changes
 from graphs.reading.tables.joins import REFUSED_ROW
@@ -72,6 +73,7 @@ def compare_sides(
     bounds = bounds_of_sides(traces, measured, sides.side, prices)
     judged = next((row.metric for row in rows if row.metric in FIRST), None)
     apart, apart_in, not_told = differs_too(traces, sides, None if judged is None else (judged, measured[judged]))
+    in_time = apart_in_time(traces, sides, task, judged or "", None if judged is None else measured[judged])
     asked = {name: place for place, name in enumerate((*ASKED, *ASKED_NEXT))}
     rows = sorted(rows, key=lambda row: asked.get(row.metric, len(asked)))
     unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads, sides.side))
@@ -102,9 +104,8 @@ def compare_sides(
     agents = agents_of_costs(traces, sides, rows, told_tasks, prices)
     outcome = np.full(len(task), np.nan) if judged is None else measured[judged].value
     teams = tuple(team_changes(traces, outcome, sides.side, calls))
-    known_of = {row.metric for row in rows}
-    costs = [name for of in BY_KIND for name in [one for one in of if one in known_of][:1]]
-    families = ({name: whole[name] for name in names} for names in ([judged] if judged else [], costs))
+    asked_of = ([judged] if judged else [], [*costs_of_kinds(rows)])
+    families = ({name: whole[name] for name in names} for names in asked_of)
     of = task_kinds(traces), sides.side, task
     kinds = [row for family in families for row in task_kind_changes(*of, family, untold)]
     failing = tuple(tool_failures(traces, sides.side, calls, untold))
@@ -123,6 +124,7 @@ def compare_sides(
         verdicts=verdicts,
         apart_in=apart_in,
         not_told=not_told,
+        in_time=in_time,
         judged=judged or "",
         each_task=_tasks(traces, outcome, sides.side),
         teams=teams,

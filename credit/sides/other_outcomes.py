@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from credit.doctor.verdict_errors import verdict_channels
+from credit.methods.absent_outcomes import by_people
 from credit.reports.trace_numbers import numbered
 from credit.sides.chosen_sides import Sides
 from credit.sides.side_differences import side_differences
@@ -30,11 +31,12 @@ def other_outcomes(traces: Traces, sides: Sides | None = None) -> str:
         return ""
     known = {name: int(np.isfinite(number).sum()) for name, number in channels.items()}
     told = []
-    for name in sorted(known, key=lambda one: -known[one])[:MOST]:
+    for name in sorted(known, key=lambda one: (one not in traces.by_people, -known[one]))[:MOST]:
         number = channels[name].astype(np.float64)
         metric = numbered(number, (np.isnan(number), "no such reward"))
         rows = [] if sides is None else side_differences(traces, {name: metric}, sides.side)
         mean = first_to_second(rows[0].first, rows[0].second) if rows else f"mean {short(float(np.nanmean(number)))}"
-        told.append(f"{printable(name, 60)} of {counted(known[name], 'trace')}, {mean}")
+        whose = f" ({who})" if (who := by_people(known[name], traces.by_people.get(name, 0))) else ""
+        told.append(f"{printable(name, 60)}{whose} of {counted(known[name], 'trace')}, {mean}")
     told += ["…"] * (len(known) > MOST)
     return f"Also in the log, by `--reward-channel`: {'; '.join(told)}." if told else ""

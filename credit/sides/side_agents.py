@@ -1,10 +1,10 @@
-"""Which agents the difference of a cost between two sides comes from."""
+"""Which agents the difference of a cost between two sides comes from, and what did it in each."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,21 +13,26 @@ from credit.metrics.event_costs import Prices, event_costs, token_counts
 from credit.metrics.logged_prices import logged_prices
 from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import TraceMetric
+from credit.sides.asked_metrics import ASKED, LEAST_SHARE, TOKENS
 from credit.sides.chosen_sides import Sides
 from credit.sides.side_rows import SideDifference, corrected_rows
 from credit.sides.side_tests import compare_metric
+from credit.sides.side_words import MOST_NAMED, MOST_TOLD, MOST_WORDS, short, signed
 from graphs.structure.host_ids import ranked
 from graphs.task_means import ROUNDING
+from graphs.text import counted, percent, printable, rounds_away
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import event_models
 
-__all__ = ["BY_AGENT", "AgentDifference", "agent_differences", "agents_of_costs", "side_weights"]
+__all__ = ["BY_AGENT", "AgentDifference", "agent_differences", "agents_of_change", "agents_of_costs", "side_weights"]
 
 BY_AGENT = (("money", "logged_money", "input_tokens"), ("tokens",))
 """Costs whose difference is told by agent, of each kind the first that is known of both sides and of their agents: a
 model that was swapped is found by money, and an agent that says more by tokens, which may be cheap."""
 LEAST_PART = 0.05
 """Part of the cost of a trace from which an agent's own change of it is told."""
+LEAST_CACHED = 0.1
+"""By how much the part of an agent's tokens read that comes from a cache differs where that is told."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +46,7 @@ class AgentDifference:
       models: of each side, those of its actions, in the order of names.
       of_models, of_tokens, of_tools: of money, what other models, other numbers of tokens, and tools and all else add
         to the difference, which is their sum; None of another cost, and where a number of tokens or a price is not
-        known: money that the log states has those of `logged_prices`.
+        known: the logged cost has those of `logged_prices`.
       of_calls: of of_tokens, what other numbers of calls add; the tokens of a call add the rest.
       cached: of money, the part of the tokens read that came from a cache on each side; None where it read none.
       calls, read, generated: its calls with tokens in a trace on each side, in the same means, and their tokens; 0
@@ -251,3 +256,102 @@ def _tests(
             row = compare_metric(metric, TraceMetric(own, measured[metric].reasons), sides.side, task_ids(traces))
             if row is not None:
                 yield one.agent, row
+
+
+def agents_of_change(row: SideDifference, parts: Sequence[AgentDifference], alone: Sequence[Sequence[str]]) -> str:
+    """Which agents one difference comes from; "" of none.
+
+    Args:
+      row: of a cost.
+      parts: what each agent adds to it, the largest first.
+      alone: as of `ComparedSides`.
+    """
+    parts = [one for one in parts if one.difference]
+    if not row.difference or not parts:
+        return ""
+    large = sum(abs(one.difference) >= LEAST_SHARE * abs(row.difference) for one in parts)
+    named = max(large, 1) if large <= MOST_TOLD or large == len(parts) == MOST_TOLD + 1 else MOST_TOLD
+    chance = "" if row.worth_telling else f", {row.in_short()}"
+    head = f"{ASKED[row.metric]} of a trace {signed(row.difference)}{chance}, by agent: "
+    split: set[int] = set()
+    told = sorted(
+        (place for place in range(named) if _why(parts[place], row.metric)),
+        key=lambda at: (not parts[at].stands_out, not parts[at].of_models),
+    )
+    sure = max((place for place in range(named) if parts[place].stands_out), default=0)
+    for place in told:
+        needed = parts[place].stands_out and row.metric not in TOKENS and _swapped(parts[place])
+        least = max(place, *split, sure) + 1
+        for fewer in range(named, least - 1, -1):  # what another model does, before the least agents
+            words = f"{head}{_named(row.metric, parts, fewer, {*split, place}, alone)}".split()
+            if len(words) <= MOST_WORDS or (needed and fewer == least):
+                named, split = fewer, {*split, place}
+                break
+    return head + _named(row.metric, parts, named, split, alone)
+
+
+def _named(
+    cost: str, parts: Sequence[AgentDifference], named: int, split: set[int], alone: Sequence[Sequence[str]]
+) -> str:
+    """So many agents by name, some of them with why, and the sum of others."""
+    whole = sum(one.difference for one in parts)
+    told = [f"{printable(one.agent, 60)} {signed(one.difference, whole)}{'*' * one.stands_out}" for one in parts]
+    of = [f"{told[i]} ({_why(parts[i], cost)})" if i in split else told[i] for i in range(named)]
+    own = [i for i in range(named, len(parts)) if any(parts[i].agent in agents for agents in alone)][:MOST_NAMED]
+    of += [told[i] for i in own]
+    rest = [one.difference for i, one in enumerate(parts) if i >= named and i not in own]
+    if not rounds_away(sum(rest), whole):
+        together = " together" if len(rest) > 1 else ""
+        of.append(f"{counted(len(rest), 'other')}{together} {signed(sum(rest), whole)}")
+    return ", ".join(of)
+
+
+def _swapped(one: AgentDifference) -> str:
+    """The models of an agent on both sides; "" where they are the same, or a side has none."""
+    before, after = (" + ".join(printable(name, 60) for name in names) for names in one.models)
+    return f"{before} to {after}" if before and after and before != after else ""
+
+
+def _why(one: AgentDifference, cost: str) -> str:
+    """What models, calls, tokens and tools add to the difference of an agent, the largest part first, without those
+    below `LEAST_SHARE` of it; else what part of its tokens read came from a cache; else how its calls and their tokens
+    changed, where it differs beyond chance; "" where nothing did it. Other models are named in any case."""
+    swapped = _swapped(one)
+    if not one.of_models:
+        first, second = one.cached or (0.0, 0.0)
+        cached = f"{percent(first)} to {percent(second)} of reads cached"
+        why = cached if abs(second - first) >= LEAST_CACHED else _by_calls(one, cost) if one.stands_out else ""
+        named = f"{swapped}{' at the same prices' * (one.of_models is not None)}"
+        return ", ".join(filter(None, (why, named if swapped and one.stands_out and cost not in TOKENS else "")))
+    models = swapped or f"other parts of {' + '.join(printable(name, 60) for name in one.models[0])}"
+    parts, calls = {models: one.of_models, "tools": one.of_tools or 0.0}, _times(one)
+    if one.of_tokens and one.of_calls and calls and abs(math.log(calls)) >= LEAST_SHARE:
+        parts |= {f"calls ×{short(calls)}": one.of_calls, "tokens per call": one.of_tokens - one.of_calls}
+    else:
+        parts["tokens"] = one.of_tokens or 0.0
+    told = sorted(parts.items(), key=lambda part: -abs(part[1]))
+    most = told[0][1]
+    return ", ".join(
+        f"{name} {signed(part, most)}" for name, part in told if abs(part) >= LEAST_SHARE * abs(most) or name == swapped
+    )
+
+
+def _times(one: AgentDifference) -> float:
+    """By what an agent's calls were multiplied; 0 where a side has none."""
+    return one.calls[1] / one.calls[0] if min(one.calls) > 0 else 0.0
+
+
+def _by_calls(one: AgentDifference, cost: str) -> str:
+    """By what its calls were multiplied, and the tokens of one: a cost of tokens is the product of both. Money is that
+    of a price, too, and has the tokens read: those generated have a sentence of their own, which is not enough where
+    other models may seem the reason."""
+    calls = _times(one)
+    times = {"calls": calls}
+    for name, both in (("read", one.read), ("generated", one.generated)):
+        times[f"tokens {name} per call"] = both[1] / both[0] / calls if min(calls, *both) > 0 else 1.0
+    moved = [name for name, by in times.items() if by > 0 and abs(math.log(by)) >= LEAST_SHARE]
+    if calls and not moved and _swapped(one):
+        return "calls and tokens as before"
+    asked = "generated" if cost == "tokens" else "" if _swapped(one) else "read"
+    told = [f"{name} ×{short(times[name])}" for name in moved if name == "calls" or asked in name]
+    return ", ".join(told if not told or "calls" in moved else ["calls as before", *told])

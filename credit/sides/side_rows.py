@@ -16,7 +16,7 @@ from graphs.text import interval, rounds_away
 __all__ = ["IN_THESE", "Needed", "SideDifference", "SideRatio", "corrected_rows"]
 
 POWER = 0.8
-IN_THESE = "beyond chance in these tasks"
+IN_THESE = "in the tasks seen"
 """What is so of their runs. Whether other tasks change alike, only tasks tell: of ten, one that rose says nothing."""
 
 
@@ -328,7 +328,7 @@ class SideDifference:
         if self.stands_out:
             return "the same to three digits" if self.is_trivial else ""
         if self.in_these:
-            return f"{IN_THESE}, not sure of others"
+            return f"{IN_THESE}, not surely in others"
         if self.p is None and not self.difference and not self.differing:
             return (
                 f"the same as far as {self._missing} are known"

@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from graphs.text import apart, rounds_away
 
-__all__ = ["MOST_TOLD", "first_to_second", "short", "signed"]
+__all__ = ["MOST_NAMED", "MOST_TOLD", "MOST_WORDS", "first_to_second", "grouped", "sentences", "short", "signed",
+           "up_to"]  # fmt: skip
 
 MOST_TOLD = 5
 """Models, or agents, that a sentence on a change names."""
+MOST_NAMED = 2
+"""Kinds of tasks, and agents of one side alone, that are named."""
+MOST_WORDS = 25
+"""Words of the answer to what changed."""
+
+
+def up_to(names: Sequence[str], most: int = MOST_NAMED) -> list[str]:
+    """The first names, and "…" for others."""
+    return [*names[:most], *["…"] * (len(names) > most)]
+
+
+def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """The second texts of pairs by the first."""
+    found: dict[str, list[str]] = {}
+    for key, name in pairs:
+        found.setdefault(key, []).append(name)
+    return found
+
+
+def sentences(*texts: str) -> list[str]:
+    """Texts with a capital and a full stop, without empty ones."""
+    return [f"{text[0].upper()}{text[1:]}." for text in texts if text]
 
 
 def signed(value: float, whole: float | None = None) -> str:

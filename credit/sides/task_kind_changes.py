@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from credit.metrics.event_costs import MOST_UNPRICED_TOKENS
+from credit.metrics.part_costs import PAID_IN
 from credit.reports.trace_numbers import TraceMetric
 from credit.sides.asked_metrics import WALL_CLOCK
 from credit.sides.side_rows import SideDifference, corrected_rows
 from credit.sides.side_tests import compare_metric
 
-__all__ = ["BY_KIND", "task_kind_changes"]
+__all__ = ["costs_of_kinds", "task_kind_changes"]
 
-BY_KIND = (("money", "logged_money", "input_tokens"), ("tokens",), (WALL_CLOCK,))
-"""Costs that are told by kind, of each the first that both sides have a number of."""
+
+def costs_of_kinds(rows: Sequence[SideDifference]) -> Iterator[str]:
+    """The costs that are told by kind: money, where it is known of almost as many traces as tokens, else these; time.
+
+    Args:
+      rows: of all costs that both sides have a number of.
+    """
+    known = {row.metric: sum(row.traces) for row in rows}
+    least = (1 - MOST_UNPRICED_TOKENS) * known.get("tokens", 0)
+    paid = next((name for name in PAID_IN if known.get(name, -1) >= least), "tokens")
+    named = ("input_tokens", "tokens") if paid == "tokens" else (paid,)
+    yield from (name for name in (*named, WALL_CLOCK) if name in known)
 
 
 def task_kind_changes(

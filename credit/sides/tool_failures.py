@@ -15,7 +15,7 @@ from credit.sides.comparable_traces import of_told_tasks
 from credit.sides.side_agents import side_weights
 from credit.sides.side_rows import SideDifference, corrected_rows
 from credit.sides.side_tests import compare_metric
-from credit.sides.side_words import MOST_TOLD
+from credit.sides.side_words import MOST_TOLD, up_to
 from graphs.structure.host_ids import ranked
 from graphs.text import percent, printable
 from graphs.traces.batch import Traces
@@ -125,5 +125,5 @@ def failing_tools(found: Sequence[ToolFailures], what: str = "failures") -> str:
             means = " to ".join(percent(mean) for mean in (one.share.first, one.share.second))
             unlike = (after - before) * one.share.difference <= 0
             told.append(f"{printable(one.tool, 60)} {' to '.join(sides)}{f', by task {means}' * unlike}")
-    told[MOST_TOLD:] = ["…"] * (len(told) > MOST_TOLD)
-    return f"{what} per call, which have a test of their own: {'; '.join(told)}" if told else ""
+    every = "; ".join(up_to(told, MOST_TOLD))
+    return f"{what} per call, which have a test of their own: {every}" if told else ""

@@ -10,7 +10,7 @@ import numpy as np
 
 from credit.doctor.verdict_errors import VerdictErrors
 from credit.reports.tasks import task_ids
-from credit.sides.side_words import MOST_TOLD
+from credit.sides.side_words import MOST_TOLD, up_to
 from graphs.dealing import Dealt, dealt
 from graphs.task_means import LEVEL, holm
 from graphs.text import natural_key, percent, printable, signed
@@ -105,8 +105,7 @@ def verdict_changes(errors: Sequence[VerdictErrors], side: np.ndarray, task: np.
 def told_changes(changes: Sequence[VerdictChange], *, certain: bool = False) -> str:
     """Sentences on all verdicts that are wrong, or on changes beyond chance; "" without any."""
     told = [one.told() for one in changes if one.stands_out or (one.wrong != (0, 0) and not certain)]
-    told[MOST_TOLD:] = ["…"] * (len(told) > MOST_TOLD)
-    return "; ".join(told)
+    return "; ".join(up_to(told, MOST_TOLD))
 
 
 def verdicts_by_system(traces: Traces, errors: Sequence[VerdictErrors]) -> str:
@@ -127,8 +126,7 @@ def verdicts_by_system(traces: Traces, errors: Sequence[VerdictErrors]) -> str:
         one = next(each for each in errors if each.name == name)
         counts = [one.counts(stated == system)[2 * good : 2 * good + 2] for system in names]
         parts = [f"{printable(system, 60)} {_part(*count)}" for system, count in zip(names, counts, strict=True)]
-        parts[MOST_TOLD:] = ["…"] * (len(parts) > MOST_TOLD)
-        told.append(f"{_kind(name, good)} differ by system beyond chance: {', '.join(parts)}")
+        told.append(f"{_kind(name, good)} differ by system beyond chance: {', '.join(up_to(parts, MOST_TOLD))}")
     return "; ".join(told)
 
 

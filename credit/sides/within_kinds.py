@@ -13,7 +13,7 @@ from credit.sides.chosen_sides import Sides
 from credit.sides.same_models import ONE, SameModels
 from credit.sides.side_rows import corrected_rows
 from credit.sides.side_tests import compare_metric
-from credit.sides.side_words import MOST_TOLD, first_to_second
+from credit.sides.side_words import MOST_TOLD, first_to_second, up_to
 from graphs.task_means import ROUNDING, alike, task_mean
 from graphs.text import counted, printable, signed
 
@@ -58,7 +58,7 @@ def _numbers(
     for one, row in zip(both, corrected_rows([*both.values()]), strict=True):
         means, of = first_to_second(row.first, row.second), counted(row.tasks, "task")
         told.append(f"{printable(names[one], 60)} {means} in {of}, {row.why() or 'beyond chance'}")
-    told[MOST_TOLD:] = ["…"] * (len(told) > MOST_TOLD)
+    told = up_to(told, MOST_TOLD)
     if len(both) > 1:
         told += _together(np.where(np.isin(kind, [*both]), kind, -1), sides.side, task, metric.value)
     return f"{name} within each {word} ({'; '.join(told)})"
@@ -120,8 +120,8 @@ def within_models(
     if swapped and (told or swapped != [ONE]):
         names = {agent: f"{printable(agent, 60)} ({models})" for agent, models in swaps.items()}
         whose = [names.get(agent, printable(agent, 60) or "other traces") for agent in swapped]
-        whose[MOST_TOLD:] = ["…"] * (len(whose) > MOST_TOLD)
         models, it = ("models", "they") if len(swapped) > 1 else ("model", "it")
+        whose = up_to(whose, MOST_TOLD)
         return others, f"the {models} of {' and '.join(whose)} changed with the side, so what {it} {from_rest}"
     if lost.any():
         who = " or ".join(map(printable, same.unseen(np.flatnonzero(lost))[:MOST_TOLD])) or "any agent"

@@ -39,11 +39,13 @@ class RowNames:
       traces: id of each trace.
       groups: id of each group.
       team: the agent instances.
-      rounded: whether single precision changes differences of outcomes, or of returns, of each group: bool [groups].
+      rounded: whether single precision, or the type of a column, changes differences of outcomes, or of returns, of
+        each group: bool [groups].
+      offset: as `rounded`, of outcomes in single precision, by a hundredth of that: bool [groups].
       noise: of each group whose returns are equal with rewards of rows, how large a result is rounding; else 0. It is
         not `rounded`: a method that divides by a spread makes something of what single precision tells apart.
       alike: groups of equal returns that differ in single precision, in words.
-      coarse: `rounded` in words, one warning each.
+      coarse, typed: `rounded` in words, one warning each: by single precision, and by the type of a column.
       exact: evidence in the unit of outcomes that single precision changes, in double precision: float64 [E] or [T].
       sampled: the tokens of the rows, None where they were not given.
       untold: in words, where nothing tells the order of rows that are scattered, of `untold_order`; else "".
@@ -64,6 +66,8 @@ class RowNames:
     sampled: Tokens | None = None
     untold: str = ""
     at_once: int = 0
+    typed: tuple[str, ...] = ()
+    offset: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, bool))
 
     def labels_alike(self) -> str:
         """Groups, traces and agents whose labels a person would take for one, the first of each, in words; "" of none.

@@ -19,6 +19,7 @@ from graphs.traces.missing_names import MISSING_NAMES, is_missing_name
 from graphs.traces.schema import LARGEST_COUNT, Range
 
 __all__ = [
+    "PAID",
     "ColumnError",
     "as_arrow",
     "as_ids",
@@ -27,6 +28,7 @@ __all__ = [
     "factorise",
     "finite",
     "in_range",
+    "lost_to_type",
     "named",
     "nulls",
     "numbers",
@@ -190,7 +192,11 @@ def begins(codes: np.ndarray) -> np.ndarray:
 
 
 def numbers(column: str, values: Any, n: int) -> np.ndarray:
-    """Numbers as float64 [N], NaN where null."""
+    """Numbers as float64 [N], NaN where null.
+
+    Raises:
+      ColumnError: no numbers; or NaN in a column of Arrow, which has null for none, as files have.
+    """
     if n and type(values) is np.ndarray and values.dtype == np.float64 and values.shape == (n,):  # not a masked one
         return values.copy()
     array = as_arrow(column, values, n)
@@ -206,7 +212,44 @@ def numbers(column: str, values: Any, n: int) -> np.ndarray:
     ):
         raise ColumnError(column, [], f"values are of type {kind}; expected numbers")
     amounts: np.ndarray = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    wrong = np.isnan(amounts)
+    if wrong.any():
+        wrong &= array.is_valid().to_numpy(zero_copy_only=False)  # in other columns NaN is null by now
+    if wrong.any():
+        problem = f"NaN in {int(wrong.sum())} of {counted(n, 'row')}; expected a number, or null for none"
+        raise ColumnError(column, np.flatnonzero(wrong), problem)
     return amounts
+
+
+PAID = ("reward", "event_reward", "agent_reward")
+"""Columns whose sum is what a trace, or an agent of it, earned."""
+
+_DIGITS = {"bfloat16": 8, "float16": 11, "halffloat": 11, "float32": 24, "float": 24}
+"""Binary digits of types of less than double precision, by their names in tensors, NumPy, pandas and Arrow."""
+
+
+def lost_to_type(values: Any, amounts: np.ndarray) -> np.ndarray:
+    """How far a column's type may have moved its numbers before they came: float64 [N].
+
+    Nothing in double precision, and where a number is an integer or ends in zeros: it was meant so.
+
+    Args:
+      values: the column.
+      amounts: its numbers, float64 [N].
+
+    Examples:
+      >>> lost_to_type(np.float16([0.75, 0.9, 3]), np.array([0.75, 0.89990234375, 3.0])).tolist()
+      [0.0, 0.000244140625, 0.0]
+    """
+    column = values[0] if isinstance(values, list | tuple) and values else values
+    kind = getattr(column, "dtype", getattr(column, "type", None))
+    name = str(getattr(kind, "name", kind)).lower().removeprefix("torch.").partition("[")[0]
+    if (digits := _DIGITS.get(name)) is None:
+        return np.zeros(len(amounts))
+    size = np.nan_to_num(np.abs(amounts), posinf=0.0)
+    mantissa, exponent = np.frexp(size)
+    is_meant = (np.ldexp(mantissa, digits) % 8 == 0) | ((size == np.floor(size)) & (size < 2**digits))
+    return np.where(is_meant, 0, np.ldexp(0.5, exponent - digits))
 
 
 def nulls(values: Any, n: int) -> np.ndarray:

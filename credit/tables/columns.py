@@ -22,12 +22,14 @@ from credit.tables.batch_rows import RowNames, Rows
 from credit.tables.column_edges import codes_of_types, row_edges
 from credit.tables.column_teams import team_of_rows
 from credit.tables.column_values import (
+    PAID,
     ColumnError,
     as_ids,
     begins,
     factorise,
     finite,
     in_range,
+    lost_to_type,
     named,
     nulls,
     numbers,
@@ -43,7 +45,15 @@ from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, PrecisionWarning
 from graphs.event_graph import EventGraph, EventType
 from graphs.event_types import ACTION_TYPES
-from graphs.floats import COARSE, exact_sums, rounded_differences, rounding_of_equals, single_sums
+from graphs.floats import (
+    COARSE,
+    KEPT,
+    exact_sums,
+    lost_differences,
+    rounded_differences,
+    rounding_of_equals,
+    single_sums,
+)
 from graphs.frozen_agents import with_trainable
 from graphs.joint_rewards import with_joint_rewards
 from graphs.padding import Sizes, bucket, pad, pad_array
@@ -56,6 +66,12 @@ from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, LIKE_OUTCOMES, TRACE_EVI
 from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = ["ColumnError", "built_from_columns", "from_columns"]
+
+TYPED = (
+    "differ by little for the type of their column, which may have changed the differences by more than 1 %: pass "
+    "float64 from where rewards are made, or subtract an offset there"
+)
+"""What is wrong with numbers of which `lost_differences` is True."""
 
 
 @checked_kinds("events", "traces", "agents")
@@ -96,8 +112,8 @@ def from_columns(
         own name, for a root. Default: all are roots, so all are main agents (M-GRPO, MATPO).
       instance: a label that tells several agents of one name in one trace apart; not beside `parent`. Default: rows of
         one name in one trace are one agent.
-      reward: the outcome of the row's trace, the same on all its rows; null or NaN on all of them where the trace has
-        none. It then enters no baseline and gets no credit.
+      reward: the outcome of the row's trace, the same on all its rows; null on all of them where the trace has none, or
+        NaN, which of Arrow is refused as in files. It then enters no baseline and gets no credit.
       row_reward: instead, what each row earned by itself: becomes `rows.event_reward`, with outcome 0. The
         return of a trace is then the sum over its rows: an outcome that was copied to every row belongs in `reward`.
       event_reward: beside `reward`, what each row earned in addition (step penalties); never the outcome again. Null
@@ -106,7 +122,8 @@ def from_columns(
         Default: one turn an instance, since columns do not say what activated it anew (`docs/data-model.md`).
       order: the place of each row within its trace, integers, floats or times. Agents whose rows have one place act at
         once: the `event_reward` of each row counts for all of them, and they stand by the agents' names. An agent's
-        rows of one place keep the order given.
+        rows of one place keep the order given. Some methods read who comes next, as `gae` with a discount; of these
+        `credit.run` warns where agents act at once, and a direct call does not.
         Default: rows stand one after the other, in the order given.
       event_type: the type of each row, a name or number of `EventType`. Default: `message`.
       action: whether a policy of the team chose the row. Default: by its type, as `EventType` members of
@@ -131,12 +148,12 @@ def from_columns(
       The graph (NumPy arrays), the reward float32 [T], and `Rows`, which leads results back to rows.
 
     Warns:
-      UserWarning: single precision, in which methods compute, changes differences of returns of a group by over 1 %; or
-        rows stand twice, by numbers or sampled tokens that hardly come twice, or end the batch as copies, where columns
-        tell rows of one agent of a trace apart: else a second call of a trace looks the same, as in plain GRPO without
-        turns; or `event_reward` is the outcome again; or a row stands behind a later turn, or rows are scattered whose
-        turns are no numbers; or a row has a null `event_reward`; or no trace has an outcome; or ids differ only in
-        case, blanks, hyphens or Unicode's form.
+      UserWarning: single precision, in which methods compute, or the type of a column changes differences of returns of
+        a group by over 1 %; or rows stand twice, by numbers or sampled tokens that hardly come twice, in whole traces
+        or groups, or as the end of the batch, as of `RowAdvantages`: one second call of a trace looks the same; or
+        `event_reward` is the outcome again; or a row stands behind a later turn, or rows are scattered whose turns are
+        no numbers; or a row has a null `event_reward`; or no trace has an outcome; or ids differ only in case, blanks,
+        hyphens or Unicode's form.
 
     Raises:
       ColumnError: lengths differ, ids are missing or of a wrong type, a trace or group is called `nan` or `None` as
@@ -155,15 +172,15 @@ def from_columns(
     if words := unlike_indices({**locals(), **(evidence or {})}):
         warnings.warn(f"{words}: reset or align them", stacklevel=3)
     result = built_from_columns(locals())
-    for words in (*result[2].names.coarse, *result[2].names.alike):
+    for words in (*result[2].names.coarse, *result[2].names.alike, *result[2].names.typed):
         warnings.warn(words, PrecisionWarning, stacklevel=3)
     if alike := result[2].names.labels_alike():
         warnings.warn(f"{alike} are spelt almost alike, and count as several", stacklevel=3)
     graph, outcome, rows = result
     places = None if order is None else rounds_of_places(order, rows.names.rows)[rows.event]
     copied = copied_rows(rows, beside=None if places is None else {"order": places})
-    if copied.twice:
-        warnings.warn(f"the batch has {copied.twice}: leave them out", stacklevel=3)
+    if copies := copied.twice or copied.untold:
+        warnings.warn(f"the batch has {copies}: leave them out", stacklevel=3)
     if copied.filling:
         warnings.warn(f"{copied.filling} leave them out", stacklevel=3)
     if words := order_of_turns(rows, turn, stated=order is not None)[1]:
@@ -198,7 +215,7 @@ def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray
     """`from_columns` of its arguments by name, without its warnings.
 
     Args:
-      given: the arguments.
+      given: the arguments; and `lost`, of `lost_to_type` by the names of `PAID`, of columns that had another type.
     """
     (
         group, trace, agent, role, parent, instance, reward, row_reward, event_reward,
@@ -208,6 +225,7 @@ def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray
     lists = {name: columns.pop(name) for name in SAMPLED if name in columns}
     by_trace, trace_names = _by_trace(trace, order, role if agent is None else agent, instance)
     n, places, order = len(by_trace.order), order, by_trace.order
+    paid = {name: column for name, column in {**columns, "reward": reward}.items() if name in PAID}
     if "event_reward" in columns:
         earned = columns["event_reward"]
         columns["event_reward"] = np.where(nulls(earned, n), 0.0, numbers("event_reward", earned, n))
@@ -260,7 +278,7 @@ def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray
         graph = with_trainable(graph, arrays["trainable"])
     if events is not None:
         graph = _filled(graph, columns)
-    rounded, noise = _rounded(outcome, columns.get("event_reward"), by_trace, group_ids)
+    offset, rounded, noise = _rounded(outcome, columns.get("event_reward"), by_trace, group_ids)
     alike = _coarse(rounded & (noise > 0))
     rounded = rounded & (noise == 0)
     coarse = _coarse(rounded)
@@ -276,10 +294,13 @@ def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray
             groups = counted(int(beside.sum()), "group")
             coarse.append(f"{groups} whose outcomes and {name!r} {COARSE}")
             rounded = rounded | beside
+    typed, lost = [], _lost_to_types(paid, given.get("lost"), by_trace, group_ids)
+    if lost.any():
+        typed = [f"{counted(int(lost.sum()), 'group')} whose outcomes {TYPED}"]
     padded = pad_array(outcome.astype(np.float32), to.traces)
     names = RowNames(
-        graph, padded, order, trace_names, group_names, team, rounded, noise, tuple(alike), tuple(coarse), exact,
-        tokens_of_rows(lists, actions, order),
+        graph, padded, order, trace_names, group_names, team, rounded | lost, noise, tuple(alike), tuple(coarse), exact,
+        tokens_of_rows(lists, actions, order), typed=tuple(typed), offset=offset,
     )  # fmt: skip
     return graph, padded, Rows(position, to.events, arrays, names)
 
@@ -363,21 +384,22 @@ def _coarse(rounded: np.ndarray) -> list[str]:
 
 def _rounded(
     outcome: np.ndarray, steps: np.ndarray | None, by_trace: Segments, group: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Where single precision changes differences of outcomes, or of returns, within groups, int [T]: bool [groups].
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`RowNames.offset`, and where single precision changes differences of outcomes, or of returns, within groups.
 
     Some methods compare outcomes, float64 [T]; others add what the rows earned besides, float64 [N]. Also the noise of
-    groups whose returns are equal, of `rounding_of_equals`.
+    groups whose returns are equal, of `rounding_of_equals`. Groups are int [T], and each answer is [groups].
     """
     known, groups = np.isfinite(outcome), int(group.max()) + 1
-    rounded = rounded_differences(outcome[known], group[known], groups)
+    offset = rounded_differences(outcome[known], group[known], groups, kept=KEPT / 100)
+    rounded = rounded_differences(outcome[known], group[known], groups) if offset.any() else offset
     if steps is None:
-        return rounded, np.zeros(groups)
+        return offset, rounded, np.zeros(groups)
     ordered = steps[by_trace.order]
     earned, sizes = exact_sums(outcome, ordered, by_trace.ids)
     single = single_sums(outcome, ordered, by_trace.ids)[known]
     noise = rounding_of_equals(earned[known], sizes[known], group[known], groups, single)
-    return rounded | rounded_differences(earned[known], group[known], groups, single), noise
+    return offset, rounded | rounded_differences(earned[known], group[known], groups, single), noise
 
 
 def _rounded_beside(outcome: np.ndarray, numbers: np.ndarray, by_trace: Segments, group: np.ndarray) -> np.ndarray:
@@ -385,6 +407,35 @@ def _rounded_beside(outcome: np.ndarray, numbers: np.ndarray, by_trace: Segments
     known, stated = np.isfinite(outcome), np.isfinite(numbers)
     keys = np.concatenate([group[known], group[by_trace.ids[stated]]])
     return rounded_differences(np.concatenate([outcome[known], numbers[stated]]), keys, int(group.max()) + 1)
+
+
+def _lost_to_types(
+    paid: Mapping[str, Any], lost: Mapping[str, np.ndarray] | None, by_trace: Segments, group: np.ndarray
+) -> np.ndarray:
+    """Where types of columns may have changed differences of what agents, or traces, earned: bool [groups].
+
+    Args:
+      paid: of the columns of `PAID` those that are stated.
+      lost: of `lost_to_type` by their names; None where columns have the types that they came in.
+      by_trace: the rows, split into traces.
+      group: int [T], of each trace.
+    """
+    n, order, trace = len(by_trace.ids), by_trace.order, by_trace.ids
+    amounts = {name: numbers(name, column, n) for name, column in paid.items() if column is not None}
+    if lost is None:
+        lost = {name: lost_to_type(paid[name], column) for name, column in amounts.items()}
+    groups = int(group.max()) + 1
+    if not any(column.any() for column in lost.values()):
+        return np.zeros(groups, bool)
+
+    def earned(columns: Mapping[str, np.ndarray]) -> np.ndarray:
+        outcome, steps, of_agent = (columns[name][order] if name in columns else np.zeros(n) for name in PAID)
+        total: np.ndarray = outcome + of_agent + np.bincount(trace, np.nan_to_num(steps), by_trace.count)[trace]
+        return total
+
+    numbers_of, off = earned(amounts), earned(lost)
+    known = np.isfinite(numbers_of)
+    return lost_differences(numbers_of[known], off[known], group[trace[known]], groups)
 
 
 def _types(event_type: Any, order: np.ndarray) -> np.ndarray:

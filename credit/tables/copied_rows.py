@@ -13,7 +13,7 @@ from graphs.structure.host_ids import distinct
 from graphs.text import counted
 from graphs.traces.real_numbers import are_real, told_apart
 from graphs.traces.repeated_rows import APART, MEASURED, apart, repeated_rows
-from graphs.traces.repeated_traces import contents, repeated_traces
+from graphs.traces.repeated_traces import contents, contents_of_tokens, repeated_traces
 from graphs.traces.sampled_again import sampled_again
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 from graphs.traces.told_order import are_scattered
@@ -65,7 +65,8 @@ def copied_rows(
         return Copied(0)
     kinds = 2 * np.asarray(graph.event_type) + np.asarray(graph.action_mask)
     of_rows = {name: column[rows.event] for name, column in rows.evidence.items() if name not in TRACE_EVIDENCE}
-    content = contents(turn, kinds[rows.event], *of_rows.values(), *beside.values())
+    text = (column[rows.event] for column in contents_of_tokens(rows.names.sampled, len(rows.names.rows)))
+    content = contents(turn, kinds[rows.event], *of_rows.values(), *beside.values(), *text)
     order = np.arange(count) if places is None else np.argsort(places)
     _, first, which, times = np.unique(content[order], return_index=True, return_inverse=True, return_counts=True)
     again = first[which] < np.arange(count)
@@ -128,7 +129,8 @@ def _again_under_other_ids(rows: Rows, places: np.ndarray | None, lengths: Mappi
     }
     stated |= {name: column[of_event] for name, column in lengths.items()}
     measured = [column for name, column in stated.items() if name in MEASURED or name in lengths]
-    again, first = repeated_traces(graph, outcome, stated.values(), measured)
+    text = contents_of_tokens(tokens, len(of_event))
+    again, first = repeated_traces(graph, outcome, [*stated.values(), *text], measured)
     trace = np.asarray(graph.trace_ids)[: len(of_event)]
     place = of_event if places is None else places[of_event]
     if not len(again) and tokens is not None:

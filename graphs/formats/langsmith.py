@@ -110,6 +110,7 @@ class _Feedback(msgspec.Struct):
     value: Any = None  # of a category, its word
     run_id: str | None = None
     trace_id: str | None = None
+    source: Any = msgspec.field(default=None, name="feedback_source")  # of the type app where a person gave it
 
 
 class _Item(msgspec.Struct):
@@ -351,6 +352,8 @@ def _set_rewards(written: Written, trace: _Trace) -> None:
             value = str(entry.value)
         if value not in (None, ""):
             field = "value" if isinstance(value, str) else "score"
-            scores.append(Score(entry.key, value, place, entry.run_id or "", entry.id or "", field=field))
+            by_person = _inside(entry.source, "type") == "app"
+            given = Score(entry.key, value, place, entry.run_id or "", entry.id or "", field=field, by_person=by_person)
+            scores.append(given)
     place_scores(written, scores, ("score", "run_id"))
     written.team.record.sole_channel()

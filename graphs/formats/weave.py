@@ -119,7 +119,8 @@ _RAN = msgspec.json.Decoder(_Ran)
 _VALUE = msgspec.json.Decoder()
 
 # Of a scorer that was applied to a call, and of a person; reactions, notes and types of one's own state no number.
-_JUDGEMENTS = {"wandb.runnable.": "output", "wandb.annotation.": "value"}
+_OF_PEOPLE = "wandb.annotation."
+_JUDGEMENTS = {"wandb.runnable.": "output", _OF_PEOPLE: "value"}
 
 _KINDS = {
     "agent": Kind.AGENT, "llm": Kind.CALL, "tool": Kind.TOOL, "search": Kind.TOOL, "guardrail": Kind.GUARD,
@@ -139,7 +140,7 @@ class _Stated(msgspec.Struct):
     group: str = ""
     system: str = ""
     scores: dict[str, float | str] | None = None
-    feedback: list[tuple[str, float | str, str, int]] = []  # name, number, id, place in the list
+    feedback: list[tuple[str, float | str, str, int, bool]] = []  # name, number, id, place, whether of a person
 
 
 def sniff(head: bytes) -> bool:
@@ -219,7 +220,7 @@ def _span(call: _Call, place: Place) -> tuple[Span, _Stated]:
     return span, stated
 
 
-def _judgements(feedback: list[_Feedback], where: dict[str, Any]) -> Iterator[tuple[str, float | str, str, int]]:
+def _judgements(feedback: list[_Feedback], where: dict[str, Any]) -> Iterator[tuple[str, float | str, str, int, bool]]:
     """The numbers of a call's feedback, by the names of scorer and key."""
     for number, item in enumerate(feedback):
         for kind, key in _JUDGEMENTS.items():
@@ -227,7 +228,7 @@ def _judgements(feedback: list[_Feedback], where: dict[str, Any]) -> Iterator[tu
                 payload = _VALUE.decode(object_text(item.payload))
                 stated = payload.get(key) if isinstance(payload, dict) else None
                 for name, value in _numbers({item.type.removeprefix(kind): stated}, where):
-                    yield name, value, f"{item.id}/{name}" if item.id else "", number
+                    yield name, value, f"{item.id}/{name}" if item.id else "", number, kind == _OF_PEOPLE
 
 
 def _numbers(scores: dict[str, Any], where: dict[str, Any]) -> Iterator[tuple[str, float | str]]:
@@ -298,9 +299,9 @@ def _records(
         try:
             written = write_spans(record, within, "workflow", ("id", "parent_id"), beside=beside)
             feedback = (
-                Score(name, value, span.place, span.id, score_id, number)
+                Score(name, value, span.place, span.id, score_id, number, by_person=by_person)
                 for span in within
-                for name, value, score_id, number in stated[span.id].feedback
+                for name, value, score_id, number, by_person in stated[span.id].feedback
             )
             place_scores(written, feedback, ("summary.weave.feedback", "id"))
         except TraceError as error:

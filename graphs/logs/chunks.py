@@ -170,7 +170,7 @@ class Chunks:
         unnamed = sorted(self._join.unnamed)
         others = [(of.channel, sorted(of.rewards.items()), sorted(of.spoilt["reward"])) for of in self._join.others]
         tables = (sorted(self._join.rewards.items()), sorted(self._join.groups.items()), spoilt, lost, unnamed, others)
-        kinds = (sorted(of.items()) for of in (self._join.kinds, self._join.tasks.of_group))
+        kinds = (sorted(of.items()) for of in (self._join.kinds, self._join.systems, self._join.tasks.kinds))
         return hashlib.blake2b(repr((tables, *kinds)).encode()).digest()
 
     def _read(self, rows: np.ndarray) -> Iterator[TraceRecord | Part | Problem]:

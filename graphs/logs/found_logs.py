@@ -380,7 +380,8 @@ def _unknown(source: Source, head: bytes) -> Problem:
     if close is None:
         kinds = (
             f"a supported format: {', '.join(FORMATS)}; or a table with a row an action and --columns, or the native "
-            "format (`credit schema`); outcomes alone join logs by --rewards"
+            "format (`credit schema`). A table of outcomes, tasks, sides or prices is no log: --rewards, --groups, "
+            "--sides or --prices reads it"
         )
         return Problem("unknown-format", source.name, 0, "content", excerpt(head[:40]), kinds + _by_name(head))
     value_text, expected = close

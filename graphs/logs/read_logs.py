@@ -72,7 +72,7 @@ def read(
         read as 1. A row is a problem if it matches no trace, if its reward is missing or not finite, or if its trace
         occurs twice. In the last two cases the trace has no outcome; the log's outcome is not used.
       groups: tasks kept outside the log, in the same forms, with columns `trace` and `group`. A trace with a bad row is
-        left out, because its group is unknown. A file may state the `task_kind` beside them, or of each `group` alone.
+        left out, because its group is unknown. A file may state the `task_kind` beside them, or beside one of them.
       columns: for the table reader, the columns by meaning: `{"trace": "traj_uid", "group": "uid", ...}`.
       outcomes: what words of outcomes mean, as `{"escalated": 0}`, in capitals or not, in tables, `rewards` and scores.
         Pairs such as pass and fail are known; a trace whose word is not has no outcome, and is a problem.

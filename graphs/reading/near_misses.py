@@ -153,6 +153,7 @@ def resemblance(
     likely = max(structs[best], key=lambda struct: (len(struct.all & keys), -len(struct.needed - keys)))
     unique_keys = {key for key in shared[best] if holders[key] == 1 and key not in of_any}
     resembles = weight[best] >= least and bool(unique_keys) and len(likely.all & keys) >= 2
+    resembles &= not likely.needed or not likely.needed.isdisjoint(keys)  # else no record of it is there
     by_agent = None if resembles else _BY_AGENT.search(head)
     if by_agent is not None:
         what = "in the format native (docs/formats/native.md) one list of the events of all agents, in their order"

@@ -20,6 +20,7 @@ from graphs.html_table import html_table
 from graphs.padding import Sizes
 from graphs.text import counted, ids_cut_so, near_names
 from graphs.traces.evidence import Evidence
+from graphs.traces.record import BY_PEOPLE
 from graphs.traces.tokens import Tokens
 from graphs.when_imported import when_imported
 
@@ -76,8 +77,18 @@ class Traces:
 
     @property
     def reward_channels(self) -> list[str]:
-        """The channels of which a trace has a reward."""
-        return [name.removeprefix(REWARDS) for name in self.evidence if name.startswith(REWARDS)]
+        """The channels of which a trace has a reward, those that people gave first."""
+        names = [name.removeprefix(REWARDS) for name in self.evidence if name.startswith(REWARDS)]
+        return sorted(names, key=lambda name: self._given(name) is None)
+
+    @property
+    def by_people(self) -> dict[str, int]:
+        """For each channel that people gave, of how many traces the log says so."""
+        given = {name: self._given(name) for name in self.reward_channels}
+        return {name: len(marks.rows) for name, marks in given.items() if marks is not None}
+
+    def _given(self, channel: str) -> Evidence | None:
+        return self.evidence.get(f"metrics.{BY_PEOPLE.format(channel)}")
 
     def index(self, trace: int | str) -> int:
         """The row of a trace, given its id, the beginning of it that no other has, one cut by "…", or its row.

@@ -17,7 +17,7 @@ from graphs.text import counted, excerpt
 from graphs.traces.evidence import Evidence
 from graphs.traces.part import Heading
 from graphs.traces.repeated_rows import MEASURED, REPEATED_ROWS
-from graphs.traces.repeated_traces import repeated_traces
+from graphs.traces.repeated_traces import contents_of_tokens, repeated_traces
 from graphs.traces.sampled_again import sampled_again
 from graphs.traces.schema import EVENT_EVIDENCE
 from graphs.traces.tokens import Tokens
@@ -131,7 +131,7 @@ def _note_of_twins(
         sums = (np.bincount(tokens.events, of, len(lengths)) for of in (tokens.ids, np.nan_to_num(tokens.log_probs)))
         measured += [np.where(lengths > 0, of, np.nan) for of in (lengths, *sums)]
     _, file = np.unique([heading.file for heading in headings], return_inverse=True)
-    stated = [np.asarray(graph.time), *numbers.values()]
+    stated = [np.asarray(graph.time), *numbers.values(), *contents_of_tokens(tokens, len(lines))]
     again, first = repeated_traces(graph, reward, stated, measured, file)
     alone, (row, of) = sampled_again(graph, reward, [*numbers.values()], tokens, times)
     again, first = (again, first) if len(again) else alone

@@ -16,8 +16,9 @@ import numpy as np
 from graphs.event_graph import EventGraph
 from graphs.traces.real_numbers import are_real, ending_again
 from graphs.traces.repeated_rows import APART, CHANCE
+from graphs.traces.tokens import Tokens
 
-__all__ = ["contents", "of_traces", "repeated_traces"]
+__all__ = ["contents", "contents_of_tokens", "of_traces", "repeated_traces"]
 
 _MOST_STEPS = 16  # from a trace to its copy that are tried, the commonest
 NEARLY = 7 / 8
@@ -210,3 +211,13 @@ def contents(first: np.ndarray, *columns: np.ndarray) -> np.ndarray:
         content = (content * _ODD ^ cells) * _ODD
         content ^= content >> np.uint64(29)
     return content
+
+
+def contents_of_tokens(tokens: Tokens | None, events: int) -> list[np.ndarray]:
+    """A number for the ids of each event, and one for their log-probabilities: [E] each; none without tokens."""
+    if tokens is None:
+        return []
+    lengths, of = np.diff(tokens.offsets), tokens.events
+    place = np.sqrt(1.0 + np.arange(len(of)) - np.repeat(tokens.offsets[:-1], lengths))  # sums tell orders apart
+    ids, logs = (np.bincount(of, place * part, events) for part in (tokens.ids, np.nan_to_num(tokens.log_probs)))
+    return [contents(lengths, ids), logs]

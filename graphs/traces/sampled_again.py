@@ -15,7 +15,7 @@ import numpy as np
 
 from graphs.event_graph import EventGraph
 from graphs.traces.repeated_rows import APART, CHANCE
-from graphs.traces.repeated_traces import contents, of_traces
+from graphs.traces.repeated_traces import contents, contents_of_tokens, of_traces
 from graphs.traces.tokens import Tokens
 
 __all__ = ["sampled_again"]
@@ -41,14 +41,8 @@ def sampled_again(
     name = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_ids)[:events]]
     kinds = 2 * np.asarray(graph.event_type)[:events] + acts
     columns = [np.asarray(column)[:events] for column in stated]
-    text = np.zeros(events, np.uint64)
-    if tokens is not None:
-        lengths, of = np.diff(tokens.offsets), tokens.events
-        place = np.sqrt(1.0 + np.arange(len(of)) - np.repeat(tokens.offsets[:-1], lengths))  # sums tell orders apart
-        words, logs = (np.bincount(of, place * part, events) for part in (tokens.ids, np.nan_to_num(tokens.log_probs)))
-        text = contents(lengths, words)
-        columns += [text, logs]
-    row = contents(kinds, name, times[:events], *columns)
+    of_tokens = contents_of_tokens(tokens, events)
+    row = contents(kinds, name, times[:events], *columns, *of_tokens)
     content = contents(
         np.asarray(outcome, float),
         of_traces(contents(np.arange(events) - np.searchsorted(trace, trace), row), trace, n),
@@ -64,7 +58,7 @@ def sampled_again(
     surprise = np.zeros(events)
     if tokens is not None:
         known = tokens.mask & np.isfinite(tokens.log_probs)
-        _, which, often = np.unique(text, return_inverse=True, return_counts=True)
+        _, which, often = np.unique(of_tokens[0], return_inverse=True, return_counts=True)
         known &= (often[which] <= 2)[tokens.events]  # what stands more often is what the policy mostly writes
         surprise += np.bincount(tokens.events[known], -tokens.log_probs[known].astype(float), events)
     every = 2 * np.bincount(trace[again], minlength=n) == np.bincount(trace, minlength=n)  # each row twice

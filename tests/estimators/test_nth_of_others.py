@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import credit
 from estimators.base import REASONS, Reason
 from estimators.group import Singleton, settle_alone
-from estimators.medians import nth_of_others
+from estimators.medians import in_order, nth_of_others
 from estimators.members import members
 
 
@@ -24,6 +25,20 @@ def test_each_place_among_the_others_is_that_of_plain_sorting() -> None:
             sorted(listed[:i] + listed[i + 1 :])[place] for listed in outcomes.values() for i in range(len(listed))
         ]
         assert found.tolist() == expected and others.tolist() == [4] * 5 + [2] * 3
+
+
+def test_a_place_may_grow_with_the_number_of_others() -> None:
+    """A quartile took twelve lines on private places of sorted samples."""
+    group = [0] * 7 + [1] * 4 + [2] * 2 + [3]
+    reward = np.random.default_rng(0).normal(size=len(group)).astype(np.float32)
+    graph, rewards, rows = credit.from_columns(group=group, trace=list(range(len(group))), reward=reward)
+    m = members(graph, rewards, None, by=None, population="trace", aggregate="sum")
+    place = 0.25 * (in_order(m, m.score).n - 2).astype(m.score.dtype)
+    low, high = (nth_of_others(m, end(place).astype(jnp.int32))[0] for end in (jnp.floor, jnp.ceil))
+    found = rows.gather(np.asarray(low + (place - jnp.floor(place))[m.of_event] * (high - low)))
+    for i, of in enumerate(group):
+        others = [reward[j] for j, other in enumerate(group) if other == of and j != i]
+        assert found[i] == pytest.approx(np.quantile(others, 0.25) if others else np.nan, nan_ok=True, rel=1e-5)
 
 
 @pytest.mark.parametrize("singleton", ["refuse", "zero"])

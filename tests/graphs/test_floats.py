@@ -8,16 +8,20 @@ from graphs.floats import KEPT, RELATIVE, rounded_differences, single_sums
 
 
 def by_definition(exact: np.ndarray) -> bool:
-    """One key's answer: what rounding moves its numbers and means by, against its largest difference."""
-    others = [(exact.sum() - x) / max(len(exact) - 1, 1) for x in exact]
+    """One key's answer: what rounding moves differences from means by, against the largest of them."""
+    least = 2.0**-126  # a difference may be below the least normal number, and lost
+    size, coarse = np.abs(exact).max(), False
     with np.errstate(over="ignore", invalid="ignore"):
-        numbers = [float(x) for x in (*exact, exact.sum() / len(exact), *others)]
-        moved = [abs(float(np.float32(x)) - x) for x in numbers]
-    spread = exact.max() - exact.min()
-    moved.append(2.0**-126)  # a difference of any two, or a part of one, may be below the least normal number, and lost
-    size = np.abs(exact).max()
+        single = exact.astype(np.float32).astype(np.float64)
+        for own in (1, 0):  # the mean of all, and that of the others
+            means, got = (
+                np.array([(x.sum() - (1 - own) * one) / (len(x) - 1 + own) for one in x]) for x in (exact, single)
+            )
+            true = exact - means
+            moved = np.abs(single - got.astype(np.float32) - true).max()
+            coarse |= not max(moved, least) <= KEPT * np.abs(true).max()
     noise = 0 if (exact == np.floor(exact)).all() else RELATIVE * size  # of sums; integers are what was meant
-    return bool(max(moved) > KEPT * spread and (spread > noise or size >= 2**53))
+    return bool(coarse and (exact.max() - exact.min() > noise or size >= 2**53))
 
 
 def test_single_precision_is_compared_with_the_differences_of_any_size() -> None:

@@ -42,16 +42,21 @@ def test_the_readme_shows_blocks_of_the_page() -> None:
 @pytest.mark.filterwarnings("ignore:method '.*' (needs the column|compares)")
 @pytest.mark.parametrize("place", range(4))
 def test_what_the_page_says_of_a_group_of_one(place: int) -> None:
-    (sentence,) = re.findall(r"- A group of one keeps its raw reward.*?\n- ", PAGE.read_text(), re.DOTALL)
-    names = re.findall(r"`(\w+)`", sentence)
+    """It said that a lone trace of `dr_mas` is refused with singleton="refuse", and an agent's two rows were not."""
+    (sentence,) = re.findall(r"- A group of one trace .*?\n- ", PAGE.read_text(), re.DOTALL)
+    names = [*dict.fromkeys(re.findall(r"`(\w+)`", sentence))]
     assert len(names) == 4
     name = names[place]
-    batch: dict[str, Any] = {"group": ["q"], "reward": np.array([0.5])}
-    batch["evidence"] = {"anchor": ["state"]} if name == "gigpo" else None
-    assert RowAdvantages(name)(**batch).advantages == pytest.approx([0.5], abs=1e-5), name
-    if place < 3:
-        refused = RowAdvantages(name, singleton="refuse")(**batch)
-        assert refused.advantages.tolist() == [0] and not refused.valid.any()
+    kept = {"gigpo": ["a", "ab", "aa"], "verl_grpo": ["a"]}.get(name, ["a", "ab"])  # rows of a lone trace
+    for rows in ("a", "ab", "aa"):
+        batch: dict[str, Any] = {"group": ["q"] * len(rows), "trace": [0] * len(rows), "agent": [*rows]}
+        batch |= {"turn": range(len(rows)), "reward": np.full(len(rows), 0.5)}
+        batch["evidence"] = {"anchor": [f"state {row}" for row in range(len(rows))]} if name == "gigpo" else None
+        alone = rows in kept
+        assert RowAdvantages(name)(**batch).advantages == pytest.approx([0.5 * alone] * len(rows), abs=1e-5), rows
+        if name != "verl_grpo":
+            refused = RowAdvantages(name, singleton="refuse")(**batch)
+            assert refused.advantages.tolist() == [0] * len(rows) and refused.valid.any() != alone
 
 
 @pytest.mark.parametrize(

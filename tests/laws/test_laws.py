@@ -189,7 +189,7 @@ def test_references_are_of_registered_methods() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow if name in NEWER else pytest.mark.optimised)
+        pytest.param(name, marks=pytest.mark.slow if name in NEWER | PRESETS else pytest.mark.optimised)
         for name in references.REFERENCES
     ],
 )

@@ -125,7 +125,7 @@ def starred(null: Null, method: str, worlds: int) -> int:
         ("gae", Null(off=-0.2)),
         pytest.param("gae", Null(rise=0.3), marks=pytest.mark.slow),
         pytest.param("critic", Null(off=-0.2), marks=pytest.mark.slow),
-        ("critic", Null(rise=0.3)),
+        pytest.param("critic", Null(rise=0.3), marks=pytest.mark.slow),
         pytest.param("gigpo", Null(is_equal=False, cost=0.05), marks=pytest.mark.slow),
         pytest.param("hgpo", Null(cost=0.05, returns=True), marks=pytest.mark.slow),
     ],

@@ -15,8 +15,11 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+from credit.bench import bias, snr
+from credit.bench.against_truth import draw
 from credit.bench.refusals import LeftOut
 from credit.bench.training import training_loop, training_runs
+from credit.bench.training.learning_tasks import LearningTask
 from credit.bench.training.training_comparison import Cell, cells, comparisons, least_seeds, mean_ranks
 from credit.bench.training.training_files import _Row
 from credit.bench.training.training_loop import TrainingSettings
@@ -622,10 +625,26 @@ def test_tasks_of_ones_own_and_published_names_are_trained(
     for wrong, words in {
         "small": takes,
         "smal": "Did you mean small",
-        "zzz": "has no 'zzz'. There are 1: task.",
+        "zzz": "has no 'zzz'. There is one: task.",
     }.items():
         refused = CliRunner().invoke(cli, [*call, "--tasks", f"task_of_mine:{wrong}"])
         assert refused.exit_code == 1 and words in refused.stderr
+
+
+def test_a_task_of_ones_own_is_shown_as_it_is_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command shows its NAME or its `name`; `run_training` showed "module:name", and did not take a NAME."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "named_task.py").write_text(OWN_TASK.format(0.9) + "again = task\n")
+    of = LearningTask("own", (0, 1), 2, (0, 1), np.array([[[0.1, 0.2], [0.3, 0.4]]]))
+    again = LearningTask("x", (0, 1), 2, (0, 1), np.array([[[0.1, 0.2], [0.3, 0.4]]]))
+    for tasks, names in (
+        (["named_task:task", of], ["x", "own"]),
+        (["Mine=named_task:task", "named_task:again"], ["Mine", "x"]),
+        (["named_task:task", "named_task:again"], ["named_task:task", "named_task:again"]),
+        (["named_task:task", again], ["named_task:task", "x"]),
+    ):
+        rows = run_training(["zero"], tasks, 1, TINY, learning_rates=[0.4])
+        assert [row["task"] for row in rows] == names
 
 
 @pytest.mark.slow
@@ -634,6 +653,49 @@ def test_the_command_trains_on_heavy_tails_by_the_option_of_other_benchmarks() -
     found = CliRunner().invoke(cli, [*call, "--world", "heavy"])
     assert found.exit_code == 0, found.output
     assert [row["task"] for row in json.loads(found.stdout)["rows"]] == ["heavy"]
+
+
+@pytest.fixture
+def nothing_trains(monkeypatch: pytest.MonkeyPatch) -> None:
+    def trained(*args: Any) -> None:
+        raise CreditError("something was trained")
+
+    monkeypatch.setattr(training_runs, "_row", trained)
+
+
+@pytest.mark.usefixtures("nothing_trains")
+def test_a_task_without_anything_to_learn_is_refused_before_the_start() -> None:
+    """All was trained, then the share of the way to the best policy divided by 0."""
+    flat = LearningTask("flat", (0, 1), 2, (0, 1), np.full((2, 2, 2), 0.1) + np.array([0.0, 0.5])[:, None, None])
+    with pytest.raises(CreditError, match="task 'flat' has nothing to learn: no choice changes its expected reward"):
+        run_training(["zero"], ["bottleneck", flat], 1, TINY)
+
+
+@pytest.mark.usefixtures("nothing_trains")
+@pytest.mark.parametrize(
+    ("seeds", "words"), [(7, "with 4 comparisons the signed-rank test takes 8 seeds, this run has 7"), (8, "")]
+)
+def test_seeds_that_the_test_takes_are_said_before_the_start(seeds: int, words: str) -> None:
+    """Only the table said so, after hours of training."""
+    call = ["bench", "train", "-m", "rloo,grpo,zero", "--tasks", "pivotal,bottleneck", "--seeds", str(seeds)]
+    said = CliRunner().invoke(cli, call).stderr
+    before, trained, _ = said.partition("something was trained")
+    assert trained and words in before and bool(words) == ("signed-rank" in before), said
+
+
+@pytest.mark.parametrize(
+    ("function", "wrong", "near"),
+    [
+        (run_training, "learning_rate", "learning_rates"),
+        (snr.run, "group_size", "group_sizes"),
+        (bias.cells, "group_size", "group_sizes"),
+        (draw, "group_sizes", "group_size"),
+    ],
+)
+def test_an_unknown_argument_is_refused_with_the_near_name(function: Any, wrong: str, near: str) -> None:
+    """One benchmark takes `group_size`, another `group_sizes`; Python 3.11 names no near one."""
+    with pytest.raises(TypeError, match=rf"unexpected keyword argument '{wrong}'\. Did you mean {near}\?"):
+        function(**{wrong: 4})
 
 
 @pytest.mark.slow

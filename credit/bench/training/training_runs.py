@@ -11,14 +11,16 @@ from typing import Any, Literal
 
 import numpy as np
 
+from credit.bench.own_worlds import HEAVY, shown_worlds
 from credit.bench.refusals import LeftOut, main_reason
-from credit.bench.training.learning_tasks import LearningTask, learning_task
+from credit.bench.training.learning_tasks import TASKS, LearningTask, learning_task
 from credit.bench.training.training_files import POINTS, kept_rows, row_key, write_rows
 from credit.bench.training.training_loop import Curves, TrainingSettings, train
 from credit.bench.training.training_signals import training_signal
 from credit.methods.own_functions import is_own, own_name
 from credit.methods.own_results import UnmeasuredError
 from estimators.base import Reason
+from graphs.argument_kinds import checked_kinds
 from graphs.atomic import locked
 from graphs.errors import CreditError, MissingExtraError, expect
 
@@ -33,6 +35,7 @@ TUNING_SEEDS = 3
 FIRST_TUNING_SEED = 1_000_000  # far above the seeds of results, which start at 0
 
 
+@checked_kinds("signals")
 def run_training(
     signals: Iterable[str],
     tasks: Iterable[str | LearningTask],
@@ -54,7 +57,8 @@ def run_training(
 
     Args:
       signals: names that `training_signal` takes.
-      tasks: names that `learning_task` takes, or tasks of one's own, whose names tell their rows apart.
+      tasks: names that `learning_task` takes, or tasks of one's own, whose names tell their rows apart. Of your own
+        "module:name", rows have the NAME of "NAME=module:name", or else the task's `name` if no other task has it.
       seeds: how many seeds, counted from `first_seed`.
       settings: the same for all.
       learning_rates: of the optimizer, the ones to try; default those of `LEARNING_RATES`.
@@ -82,8 +86,8 @@ def run_training(
 
     Raises:
       CreditError: a name or an option is unknown, `seeds` or `tuning` is below 1, there is no learning rate, a seed is
-        one of the sweep, a signal cannot be trained with (`train`), or the file cannot be resumed, holds rows of other
-        settings, a broken row, or one row twice; another process trains into it.
+        one of the sweep, no choice changes the reward of a task, a signal cannot be trained with (`train`), or the file
+        cannot be resumed, holds rows of other settings, a broken row, or one row twice; another process trains into it.
 
     Examples:
       `cells` of `training_comparison` compares the rows, `credit.plot.draw_training` draws them.
@@ -117,7 +121,13 @@ def run_training(
     if left_out is not None:
         signals = [*left_out.keep(signals, "every task", training_signal)]
     about = {**dataclasses.asdict(settings), "learning_rates": list(learning_rates)}
-    all_tasks = [learning_task(task) if isinstance(task, str) else task for task in tasks]
+    asked = list(tasks)
+    of_others = [*TASKS, HEAVY, *(task.name for task in asked if not isinstance(task, str))]
+    shown = iter(shown_worlds((task for task in asked if isinstance(task, str)), LearningTask, of_others, "task"))
+    all_tasks = [learning_task(next(shown)) if isinstance(task, str) else task for task in asked]
+    for task in all_tasks:
+        if np.ptp(task.reward.reshape(task.kinds, -1), axis=1).max() <= 1e-9 * np.abs(task.reward).max():
+            raise CreditError(f"task {task.name!r} has nothing to learn: no choice changes its expected reward")
     pairs = [(task, signal) for task in all_tasks for signal in signals]
     for _, signal in pairs:
         training_signal(signal)

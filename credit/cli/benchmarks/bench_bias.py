@@ -132,7 +132,7 @@ def bias(
     methods = left_out.keep(methods, "every world", setting)
     if plot is not None:
         stand_ins = [Row(*cell, *[0.5] * len(SCORES)) for cell in cells(methods, worlds, group_sizes, most_batches)]
-        check_room(lambda: _drawn(stand_ins, score))
+        check_room(lambda: _drawn(stand_ins, score, group_sizes))
     tell_unchecked(methods)
     rows = _measured(cells(methods, worlds, group_sizes, most_batches), left_out)
 
@@ -163,7 +163,7 @@ def bias(
         _print(rows, score, group_sizes, left_out.absent, lines, all_methods=not methods)
         print_to_write(sentences)
     if plot is not None:
-        save_picture(_drawn(rows, score, left_out.absent), plot)
+        save_picture(_drawn(rows, score, group_sizes, left_out.absent), plot)
 
 
 def _as_named(rows: list[Row], methods: Sequence[str], worlds: Sequence[str]) -> list[Row]:
@@ -194,7 +194,7 @@ def _all_numbers(
 
 
 def _notes(rows: list[Row]) -> dict[str, str]:
-    """What captions in LaTeX say: of a score the printed legend, and of all the worlds and the options of methods."""
+    """What stands below tables in LaTeX: of a score the printed legend, and of all worlds and options of methods."""
     from credit.bench.bias_settings import setting
     from credit.bench.bias_table import worlds_of
     from credit.bench.own_worlds import micro_world
@@ -215,13 +215,13 @@ def _numbers(row: Row) -> list[Measured]:
     ]
 
 
-def _drawn(rows: list[Row], score: str, absent: Sequence[Absent] = ()) -> Figure:
+def _drawn(rows: list[Row], score: str, group_sizes: Sequence[int], absent: Sequence[Absent] = ()) -> Figure:
     from credit.plot import draw_methods
     from credit.plot.bias_dots import PANELS
 
     stated = click.get_current_context().get_parameter_source("score") is not click.core.ParameterSource.DEFAULT
     panels = PANELS if not stated else _measured_scores(rows) if score == "all" else (score,)
-    return draw_methods(rows, scores=panels, values=_values(rows), absent=absent)
+    return draw_methods(rows, k=group_sizes or None, scores=panels, values=_values(rows), absent=absent)
 
 
 def _measured_scores(rows: Sequence[Row]) -> list[str]:
@@ -242,9 +242,11 @@ def _print(
     *,
     all_methods: bool,
 ) -> None:
+    centred = _CENTRED  # once
     for name in SCORES if score == "all" else (score,):
         stdout().print(_table(rows, name, absent))
-        stdout().print(f"{name}: {LEGENDS[name]}.", soft_wrap=True)
+        stdout().print(f"{name}: {LEGENDS[name].replace(_CENTRED, centred)}.", soft_wrap=True)
+        centred = "" if _CENTRED in LEGENDS[name] else centred
     for line in lines:
         stdout().print(words(line), soft_wrap=True)
     stdout().print(words(_sizes(rows, group_sizes)) if group_sizes else PAIR, soft_wrap=True)

@@ -19,7 +19,7 @@ __all__ = ["robustness"]
 
 METHODS = ("rloo", "grpo", "discounted_return", "verl_grpo", "turn_baseline", "dr_mas", "mgrpo", "gae", "critic")
 NOTES = (
-    "events are inserted into one trace of each group of eight; outcomes stay as they are",
+    "events are inserted into one trace of each group of {}; outcomes stay as they are",
     "taken: part of all |advantages| of these traces at the inserted actions",
     "moved, others: how far advantages of the other actions moved, in these traces and in the rest of their groups",
     "gained: by how much the sum of advantages of these traces rose; all three as parts of their |advantages| before",
@@ -47,7 +47,7 @@ def robustness(methods: tuple[str, ...], world: str, seed: int, as_json: bool) -
 
     from credit.bench.own_worlds import TEAMS
     from credit.bench.refusals import COUNTED, LeftOut, absent_lines, refused_lines
-    from credit.bench.robustness import EACH, TASKS
+    from credit.bench.robustness import TASKS
     from credit.bench.robustness import robustness as measure
     from credit.bench.rounding import rounded
     from credit.bench.signs import residue
@@ -61,7 +61,7 @@ def robustness(methods: tuple[str, ...], world: str, seed: int, as_json: bool) -
     left_out.check(rows)
     measured = of_run(
         [
-            Measured(row.method, quantity, value, world=row.insertion, group_size=EACH, why=row.refused)
+            Measured(row.method, quantity, value, world=row.insertion, group_size=row.group_size, why=row.refused)
             for row in rows
             for quantity, value in (("taken", row.taken), ("answered", row.answered))
         ],
@@ -92,6 +92,7 @@ def robustness(methods: tuple[str, ...], world: str, seed: int, as_json: bool) -
     values = values_given("robustness", {need for name in names for need in find_method(name).needs})
     partly = ((f"{row.method} in {row.insertion}", row.answered, row.refused) for row in rows)
     refused = refused_lines(partly, COUNTED["robustness"])
-    for line in filter(None, (*absent_lines(left_out.absent), *refused, *NOTES, values)):
+    notes = (note.format(rows[0].group_size) for note in NOTES)
+    for line in filter(None, (*absent_lines(left_out.absent), *refused, *notes, values)):
         stdout().print(words(line), soft_wrap=True)
     print_to_write(to_write(measured))

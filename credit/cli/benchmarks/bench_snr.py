@@ -187,13 +187,13 @@ def snr(
 
 
 def _notes(report: Report, few: bool) -> dict[str, str]:
-    """What captions in LaTeX say, by quantity and by mark; the words are those of the printed notes."""
+    """What stands below tables in LaTeX, by quantity and by mark; the words are those of the printed notes."""
     fitted = min(max(p.length for p in report.points), 10_000) if report.points else 0
     return {
         **LEGENDS,
-        "snr": NOTES[0],
+        "snr": NOTES[0].removeprefix("SNR: "),
         "slope": SLOPE.format(fitted),
-        "less": LESS + FEW * few,
+        "less": LESS.removeprefix("less: ") + FEW * few,
         "": "T decisions a trace",
         "*": f"* {OUTSIDE}",
         "‡": f"‡ {APART}",

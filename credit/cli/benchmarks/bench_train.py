@@ -114,7 +114,9 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.option("--steps", type=click.IntRange(1),
               help="The budget: updates of a method without evidence.  [default: 60]")  # fmt: skip
 @click.option("--groups", type=click.IntRange(1), default=4, show_default=True, help="Groups of a step.")
-@click.option("--group-size", type=click.IntRange(1), default=4, show_default=True, help="Traces of a group.")
+@click.option("--group-size", type=click.IntRange(1), default=4, show_default=True,
+              help="Traces of a group; one size a run, since each chooses its rates and corrects its tests alone. "
+                   "`bench table` joins runs.")  # fmt: skip
 @click.option("--learning-rates", callback=_rates, metavar="NUMBERS",
               help="By commas; the largest mean area decides.  [default: 0.1 to 0.8, of sgd 2.5 to 80]")  # fmt: skip
 @click.option("--common-rates", callback=_rates, metavar="NUMBERS", default=None,
@@ -178,7 +180,7 @@ def train(
     from credit.bench.own_worlds import HEAVY, shown_worlds
     from credit.bench.refusals import LeftOut, absent_lines
     from credit.bench.training.learning_tasks import TASKS, LearningTask
-    from credit.bench.training.training_comparison import cells, plain
+    from credit.bench.training.training_comparison import cells, least_seeds, plain
     from credit.bench.training.training_loop import TrainingSettings
     from credit.bench.training.training_runs import LEARNING_RATES, run_training
     from credit.bench.training.training_signals import training_signal
@@ -199,6 +201,10 @@ def train(
             for name in names for signal in signals for i in range(seeds)
         ]  # fmt: skip
         check_room(lambda: _drawn(stand_ins, group_size))
+    most = len(names) * (len(signals) - 1)
+    if most and seeds < (least := least_seeds(most)):
+        takes = f"with {counted(most, 'comparison')} the signed-rank test takes {least} seeds, this run has {seeds}"
+        stderr().print(f"{takes}: --seeds {least} allows for it", soft_wrap=True)
     rates = learning_rates or (QUICK_RATES[optimizer] if quick else LEARNING_RATES[optimizer])
     with progress_bar(stderr()) as bar:
         task = bar.add_task("training", total=len(signals) * len(names) * seeds)
@@ -295,7 +301,7 @@ def _settings(
 
 
 def _notes(about: dict[str, str]) -> dict[str, str]:
-    """What captions in LaTeX say, by quantity; the words are those of the printed legend."""
+    """What stands below tables in LaTeX, by quantity; the words are those of the printed legend."""
     return LEGENDS | {
         "rate": about["rate"].partition(EDGE)[0].removeprefix("rate: "),
         AT_EDGE: EDGE.removeprefix("; "),

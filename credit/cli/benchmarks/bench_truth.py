@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,7 @@ NOTES = (
     "rounding; a baseline without bias may put it below 0.5 where outcomes are skewed",
     "answered: part of the decisions that have an advantage",
     "in brackets: 95 % intervals over groups of traces, none below 40",
-    "less: on the same logs, each score on the decisions that the method answers",
+    "less: on the same logs, over the decisions that both answer; of sign, over those where neither is 0",
 )
 OF_PAIRS = ", with 95 % intervals of pairs where five or more groups differ"
 LEGENDS = {name: text for name, _, text in (note.partition(": ") for note in NOTES)}
@@ -79,7 +79,11 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
 @click.option("--agents", default=5, show_default=True, help="Agents of the team.")
 @click.option("--events", default=100, show_default=True, help="Events of a trace with all agents.")
 @click.option("--traces", default=400, show_default=True, help="Traces to draw, a multiple of the group size.")
-@click.option("--group-size", default=8, show_default=True, help="Traces of a group.")
+@click.option(
+    "--group-size",
+    type=click.IntRange(1),
+    help="Traces of a group.  [default: 8; your own world states its own]",
+)
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all draws.")
 @long_table_option("--output", "-o")
 @picture_option
@@ -91,7 +95,7 @@ def truth(
     agents: int,
     events: int,
     traces: int,
-    group_size: int,
+    group_size: int | None,
     seed: int,
     table: Path | None,
     plot: Path | None,
@@ -119,14 +123,20 @@ def truth(
     tell_unchecked(names)
     values = values_given("truth", {need for name in names for need in find_method(name).needs})
     todo = worlds or KINDS
+    sizes = {}
     for world in todo:  # each is refused before any is drawn
-        team_of(world, topology=topology, agents=agents, events=events, traces=traces, group_size=group_size)
-    picture = functools.partial(_drawn, group_size=group_size, values=values)
+        own_team = functools.partial(team_of, world, topology=topology, agents=agents, events=events)
+        sizes[world] = own_team(traces=traces, group_size=group_size).group_size
+        if sizes[world] != (own := own_team().group_size) and is_own(world):
+            stderr().print(
+                words(f"{world} states groups of {own}; --group-size {sizes[world]} is used"), soft_wrap=True
+            )
+    picture = functools.partial(_drawn, values=values)
     if plot is not None:
         check_room(
             lambda: picture(
                 [
-                    Match(name, world, 1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 1.0)
+                    Match(name, world, 1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 1.0, group_size=sizes[world])
                     for world in todo
                     for name in names
                 ]
@@ -157,16 +167,16 @@ def truth(
     form = {"topology": topology, "agents": agents, "events": events}
     draws = {"traces": traces, "seed": seed}
     numbers = of_run(
-        with_absent(_numbers(rows, less, group_size), left_out.absent),
+        with_absent(_numbers(rows, less, sizes), left_out.absent),
         "truth",
         lambda number: draws if is_own(number.world or "") else form | draws,  # a world of your own states its team
         lambda name: values_given("truth", find_method(name).needs),
     )
-    legends = _legends(rows, less, group_size)
+    legends = _legends(rows, less)
     save_numbers(numbers, table, legends | {"": "; ".join(["drawn logs", WORLDS, legends["in brackets"]])})
     if as_json:
         team: dict[str, Any] = {} if all(map(is_own, todo)) else form
-        team = {**team, "traces": traces, "group_size": group_size}
+        team = {**team, "traces": traces}
         told = {"rows": [_plain(dataclasses.asdict(row)) for row in rows]}
         told |= {"differences": [_plain(line._asdict()) for line in less]}
         print_json({"team": team, "seed": seed, **told, "left_out": [one._asdict() for one in left_out.absent],
@@ -186,30 +196,30 @@ def truth(
         save_picture(picture(rows, absent=left_out.absent), plot)
 
 
-def _legends(rows: list[Match], less: list[Difference], group_size: int) -> dict[str, str]:
+def _legends(rows: list[Match], less: list[Difference]) -> dict[str, str]:
     """What the scores are, by name, with a word on intervals where there are any."""
     from credit.bench.against_truth import LEAST_GROUPS, SCORES
 
     legends = LEGENDS | {"less": LEGENDS["less"] + OF_PAIRS * any(not math.isnan(line.low) for line in less)}
     if all(math.isnan(_ends(row, score)[1]) for row in rows for score in SCORES):
+        enough = LEAST_GROUPS * math.lcm(*(row.group_size for row in rows))
         legends["in brackets"] = (
-            f"no 95 % intervals, of fewer than {LEAST_GROUPS} groups of traces; --traces {LEAST_GROUPS * group_size} "
-            f"draws {LEAST_GROUPS}"
+            f"no 95 % intervals, of fewer than {LEAST_GROUPS} groups of traces; --traces {enough} draws {LEAST_GROUPS}"
         )
     return legends
 
 
-def _numbers(rows: list[Match], less: list[Difference], group_size: int) -> list[Measured]:
+def _numbers(rows: list[Match], less: list[Difference], sizes: Mapping[str, int]) -> list[Measured]:
     from credit.bench.against_truth import SCORES
 
     scores = [
-        Measured(row.method, name, *_ends(row, name), 0.95, row.decisions if name == "answered" else row.counted, "",
-                 row.world, group_size, why=row.refused, independent=row.groups, shown=_score(row, name))
+        Measured(row.method, name, *_ends(row, name), 0.95, row.counted(name), "", row.world, row.group_size,
+                 why=row.refused, independent=row.groups, shown=_score(row, name))
         for row in rows for name in SCORES
     ]  # fmt: skip
     return scores + [
-        Measured(line.method, line.score, line.difference, line.low, line.high, 0.95, None, line.first, line.world,
-                 group_size, independent=line.groups, shown=_less(line))
+        Measured(line.method, line.score, line.difference, line.low, line.high, 0.95, line.decisions, line.first,
+                 line.world, sizes[line.world], independent=line.groups, shown=_less(line))
         for line in less
     ]  # fmt: skip
 
@@ -219,10 +229,10 @@ def _ends(row: Match, score: str) -> tuple[float, float, float]:
     return getattr(row, score), getattr(row, f"{score}_low", math.nan), getattr(row, f"{score}_high", math.nan)
 
 
-def _drawn(rows: list[Match], *, group_size: int, values: str, absent: Sequence[Absent] = ()) -> Figure:
+def _drawn(rows: list[Match], *, values: str, absent: Sequence[Absent] = ()) -> Figure:
     from credit.plot import draw_truth
 
-    return draw_truth(rows, group_size=group_size, values=values, absent=absent)
+    return draw_truth(rows, values=values, absent=absent)
 
 
 def _scored(drawn: Draw, name: str) -> Scored:
@@ -244,7 +254,7 @@ def _table(world: str, rows: list[Match], absent: Iterable[str]) -> Table:
     from credit.bench.against_truth import SCORES
 
     groups = " to ".join(f"{k:,}" for k in sorted({f([row.groups for row in rows]) for f in (min, max)}))
-    title = f"{world}: {rows[0].decisions:,} decisions, answers in {groups} groups"
+    title = f"{world}: {rows[0].decisions:,} decisions, answers in {groups} groups of {rows[0].group_size}"
     table = ruled_table("method", *(f"#{score}" for score in SCORES), title=title)
     for row in rows:
         table.add_row(words(row.method), *(_score(row, score) for score in SCORES))

@@ -20,6 +20,7 @@ from credit.cli.benchmarks.measured import (
     Measured,
     brackets,
     condition,
+    holds,
     of_all_sizes,
     refused,
     said,
@@ -124,15 +125,15 @@ def save_latex(text: str, path: Path) -> None:
 def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NONE) -> str:
     r"""A LaTeX table of each quantity, a line a method and a column a condition, for the package booktabs.
 
-    Cells are those of the printed table. Conditions that all its numbers share stand in its caption; what is of all
-    tables, and `SETTINGS` that are the same throughout, in the first one, to which the others refer. What is wider than
-    a column is a `table*`, and what is wider than a page has its columns below each other. A number of one trace stands
-    at each size of groups that others have.
+    Cells are those of the printed table. Conditions that all its numbers share stand in its caption, and what they mean
+    in notes below it; what is of all tables, and `SETTINGS` that are the same throughout, below the first one, to which
+    the others refer. What is wider than a column is a `table*`, and what is wider than a page has its columns below
+    each other. A number of one trace stands at each size of groups that others have.
 
     Args:
       numbers: one or more.
       name: of the file, with which each label begins.
-      notes: what captions say of quantities by their names, of differences by "less", of all by "", and of `MARKS`
+      notes: what stands below of quantities by their names, of differences by "less", of all by "", and of `MARKS`
         where a table has them.
 
     Examples:
@@ -164,24 +165,27 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
         if len(cells) < len(numbers) and len(set(cells)) == 1:
             throughout.append(f"{setting}: {cells[0]} throughout")
             del tables[setting, ""]
-    of_all = [notes.get("", ""), *said(numbers, "given"), *refused(numbers), *said(numbers, "caveats")]
+    of_all = [notes.get("", ""), "; ".join(said(numbers, "given")), *refused(numbers), *said(numbers, "caveats")]
     texts, see = [], ""
     for of_table in tables.values():
         title, quantity = of_table[0].title, of_table[0].quantity
-        of_quantity = [notes.get(key, "") for key in (quantity, *["less"] * (title != quantity))]
+        of_quantity = [
+            f"{head}: {notes[key]}" for key, head in {quantity: quantity, "less": title}.items()
+            if notes.get(key) and (key != "less" or title != quantity)
+        ]  # fmt: skip
         marks = " ".join([*throughout, *(number.mark for number in of_table)])
         of_marks = [notes[mark] for mark in MARKS if mark in marks and mark in notes]
         absent = [absent_caption(Absent(n.method, "", n.why) for n in of_table if n.is_absent)]
         of, alone = of_all_sizes(of_table)
         shared = shared_conditions(of)
-        about = [condition(of[0], shared), *brackets(of), *throughout, *of_quantity, *of_all, *of_marks]
-        told = "; ".join(filter(None, map(without_advice, [*about, *absent, *alone])))
+        about = condition(of[0], shared)
+        below = [*brackets(of), *throughout, *of_quantity, *of_all, *of_marks, *absent, *alone]
         columns = [column._replace(below=column.below or quantity) for column in columns_of(of, shared)]
         methods = list(dict.fromkeys(number.method for number in of))
-        caption = f"{title} ({told})" if told else title
-        texts.append(side_by_side(columns, methods, f"{name} {title}", caption, see=see))
+        caption = f"{holds(of)} ({about})" if about else holds(of)
+        texts.append(side_by_side(columns, methods, f"{name} {title}", caption, below, see))
         if any(of_all):
-            see = rf"; more: Table~\ref{{{_label(f'{name} {title}')}}}"
+            see = rf"; notes: Table~\ref{{{_label(f'{name} {title}')}}}"
         throughout, of_all = [], []
     return "\n".join(texts)
 
@@ -193,12 +197,14 @@ class Column(NamedTuple):
       bench, head: the benchmark, and what the numbers are; "" of one that a caption has.
       below: the condition.
       cells: by method.
+      numbers: in the cells.
     """
 
     bench: str
     head: str
     below: str
     cells: dict[str, str]
+    numbers: list[Measured]
 
 
 def columns_of(numbers: Iterable[Measured], shared: set[str], head: str = "") -> list[Column]:
@@ -206,7 +212,9 @@ def columns_of(numbers: Iterable[Measured], shared: set[str], head: str = "") ->
     columns: dict[str, Column] = {}
     for number in numbers:
         below = condition(number, shared, others=True)
-        columns.setdefault(below, Column(number.bench, head, below, {})).cells[number.method] = number.cell
+        column = columns.setdefault(below, Column(number.bench, head, below, {}, []))
+        column.cells[number.method] = number.cell
+        column.numbers.append(number)
     return list(columns.values())
 
 
@@ -266,13 +274,20 @@ def of_benchmarks(
       last: notes of all.
     """
     blocks = in_blocks(columns, _room(methods, True), functools.partial(_width, stacked=True))
-    captions = {bench: of.caption for bench, of in told.items()}
-    if len(blocks) == 1 and len(told) > 1 and len("; ".join(captions.values()).split()) > MOST_WORDS:
-        blocks = [[*of] for _, of in itertools.groupby(columns, lambda column: column.bench)]
     notes = {bench: of.notes for bench, of in told.items()}
+    about = {bench: f" ({'; '.join(of.about)})" for bench, of in told.items()}
+
+    def captioned(some: Sequence[Column]) -> str:
+        of_bench: dict[str, list[Measured]] = {}
+        for column in some:
+            of_bench.setdefault(column.bench, []).extend(column.numbers)
+        return "; ".join(holds(numbers) + about[bench] for bench, numbers in of_bench.items())
+
+    if len(blocks) == 1 and len(told) > 1 and len(captioned(columns).split()) > MOST_WORDS:
+        blocks = [[*of] for _, of in itertools.groupby(columns, lambda column: column.bench)]
     for bench, of in told.items():
-        if len(of.caption.split()) > MOST_WORDS:
-            captions[bench], notes[bench] = of.quantities, [*of.about, *of.notes]
+        if len(captioned([column for column in columns if column.bench == bench]).split()) > MOST_WORDS:
+            about[bench], notes[bench] = "", [*of.about, *of.notes]
     texts: list[str] = []
     labels: dict[str, str] = {}
     for block in blocks:
@@ -281,8 +296,7 @@ def of_benchmarks(
         label = name if len(blocks) == 1 else f"{name} {of_block[0]}{further}"
         see = "".join(rf"; notes: Table~\ref{{{labels[bench]}}}" for bench in of_block if bench in labels)
         below = [note for bench in of_block if bench not in labels for note in notes[bench]] + [*last] * (not texts)
-        caption = "; ".join(captions[bench] for bench in of_block)
-        texts.append(side_by_side(block, methods, label, caption, below, see))
+        texts.append(side_by_side(block, methods, label, captioned(block), below, see, stacked=True))
         labels |= {bench: _label(label) for bench in of_block if bench not in labels}
     return "\n".join(texts)
 
@@ -308,33 +322,35 @@ def side_by_side(
     methods: Sequence[str],
     name: str,
     caption: str,
-    notes: Sequence[str] | None = None,
+    notes: Sequence[str],
     see: str = "",
+    *,
+    stacked: bool = False,
 ) -> str:
-    """One LaTeX table, a line a method, the conditions of columns below their quantity.
+    """One LaTeX table, a line a method, the conditions of columns below their quantity, and notes below all.
 
-    With notes, which stand below it, intervals are below their number, and type is as small as `SIZES` say for what is
-    wider than a page. What still has no room is in several blocks below each other.
+    What has no room is in several blocks below each other.
 
     Args:
       columns, methods: in order.
       name: of the file, for the label.
       caption, notes: in words.
       see: LaTeX at the end of the caption.
+      stacked: whether intervals are below their number, and type is as small as `SIZES` say for what is wider than a
+        page.
     """
-    stacked = notes is not None
     width = functools.partial(_width, stacked=stacked)
     blocks = in_blocks(columns, _room(methods, stacked), width)
     widest = _first(methods) + max(sum(map(width, block)) for block in blocks)
     size = next((size for most, size in SIZES.items() if widest <= most), SIZES[max(SIZES)]) if stacked else ""
     star = "*" * (widest > COLUMN)
-    lines = [_typeset(note) + r"\par" for note in map(without_advice, notes or ()) if note]
+    lines = [_typeset(note) + r"\par" for note in map(without_advice, notes) if note]
     below = [r"\par\smallskip", r"\begin{minipage}{\linewidth}\footnotesize", *lines, r"\end{minipage}"]
     return "\n".join([
         rf"\begin{{table{star}}}", rf"\caption{{{_typeset(caption)}{see}}}", rf"\label{{{_label(name)}}}",
         r"\centering", *[size] * bool(size),
         "\n\\par\\medskip\n".join(_tabular(block, methods, stacked) for block in blocks),
-        *below * bool(notes), rf"\end{{table{star}}}", "",
+        *below * bool(lines), rf"\end{{table{star}}}", "",
     ])  # fmt: skip
 
 
@@ -359,15 +375,19 @@ def _lines(cell: str, stacked: bool) -> tuple[str, str]:
 
 
 def _tabular(columns: Sequence[Column], methods: Sequence[str], stacked: bool) -> str:
-    heads, rules, at = [""], [], 2
-    for head, of in itertools.groupby(columns, lambda column: column.head):
-        number = len([*of])
-        heads.append(rf"\multicolumn{{{number}}}{{c}}{{{_typeset(head)}}}")
-        rules.append(rf"\cmidrule(lr){{{at}-{at + number - 1}}}")
-        at += number
     below = itertools.zip_longest(*(filter(None, column.below.split(", ")) for column in columns), fillvalue="")
-    lines = [*[heads] * bool(columns[0].head), *(["", *map(_typeset, row)] for row in below)]
-    lines[-1][0] = "method"
+    levels = [*[tuple(column.head for column in columns)] * bool(columns[0].head), *below]
+    heads: list[str] = []
+    for number in range(len(levels)):
+        last, at, rules = number + 1 == len(levels), 2, ""
+        runs = [(run[-1], len([*of])) for run, of in itertools.groupby(zip(*levels[: number + 1], strict=True))]
+        row, joined = ["method" if last else ""], not last and any(n > 1 for _, n in runs)
+        for text, n in runs:
+            joins = joined or (number == 0 and bool(columns[0].head))
+            row += [rf"\multicolumn{{{n}}}{{c}}{{{_typeset(text)}}}"] if joins else [_typeset(text)] * n
+            rules += rf"\cmidrule(lr){{{at}-{at + n - 1}}}" * (joins and not last)
+            at += n
+        heads += [" & ".join(row) + r" \\", *[rules] * bool(rules)]
     body = []
     for method in methods:
         cells = (_lines(column.cells.get(method, "–"), stacked) for column in columns)
@@ -375,11 +395,10 @@ def _tabular(columns: Sequence[Column], methods: Sequence[str], stacked: bool) -
         body.append([_typeset(method), *map(_numbers, numbers)])
         if any(intervals):
             body.append(["", *(rf"{{\scriptsize {_numbers(text)}}}" if text else "" for text in intervals)])
-    rows = [" & ".join(line) + r" \\" for line in [*lines, *body]]
-    ruled = bool(columns[0].head) and len(lines) > 1
+    rows = [" & ".join(line) + r" \\" for line in body]
     return "\n".join([
-        rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule", rows[0], *["".join(rules)] * ruled,
-        *rows[1 : len(lines)], r"\midrule", *rows[len(lines) :], r"\bottomrule", r"\end{tabular}",
+        rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule", *heads, r"\midrule", *rows, r"\bottomrule",
+        r"\end{tabular}",
     ])  # fmt: skip
 
 

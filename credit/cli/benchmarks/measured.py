@@ -30,6 +30,7 @@ __all__ = [
     "Measured",
     "brackets",
     "condition",
+    "holds",
     "of_all_sizes",
     "of_run",
     "place",
@@ -60,6 +61,44 @@ CONDITIONS = {
     "length": "T = {:,}",
     "learning_rate": "rate {:g}",
 }
+VARIED = {"group_size": "group size", "length": "trace length", "learning_rate": "learning rate"}
+"""The conditions by which columns differ, in words."""
+_ANSWERED = {"answered": "Share of the decisions with an advantage"}
+HELD = {
+    "bias": {
+        "bias": "Relative bias of the policy gradient",
+        "cosine": "Cosine of the mean and the true gradient",
+        "variance": "Variance of the gradient over the squared true one",
+        "relative": "Variance of the gradient over its squared mean",
+        "error": "Squared error of centred advantages",
+        "rank": "Rank correlation of centred advantages with true increments",
+        "sign": "Share of centred advantages with the true sign",
+        **_ANSWERED,
+    },
+    "truth": {
+        "slope": "Slope of advantages on true increments",
+        "correlation": "Correlation of advantages with true increments",
+        "sign": "Share of advantages with the true sign",
+        **_ANSWERED,
+    },
+    "snr": {
+        "snr": "Signal to noise of one decision's advantage",
+        "closed form": "Signal to noise by formula",
+        "cost": "Rollouts that the evidence of a trace takes",
+        "traces": "Traces that were measured",
+        "slope": "Slope of log signal to noise on log trace length",
+        **_ANSWERED,
+    },
+    "train": {
+        "rate": "Learning rates that were chosen",
+        "area": "Area under the learning curve",
+        "final": "End of the learning curve",
+        "events to 90 %": "Events until 90 % is learned",
+        "ahead": "Seeds ahead",
+        **_ANSWERED,
+    },
+}
+"""By benchmark and quantity, what a table of it holds."""
 SETTINGS = ("rate", "cost", "traces", "answered")
 """Quantities that describe the others: one that is the same throughout stands in a caption and has no table."""
 AT_EDGE = "at edge"
@@ -306,6 +345,31 @@ def shared_conditions(numbers: Sequence[Measured]) -> set[str]:
 def condition(number: Measured, shared: set[str], *, others: bool = False) -> str:
     """The shared conditions of a number in words, or all others."""
     return ", ".join(text for text in _conditions(number) if (text in shared) != others)
+
+
+def holds(numbers: Sequence[Measured]) -> str:
+    """What a table of these numbers holds, in words, and by which conditions.
+
+    Examples:
+      >>> one = Measured("a", "bias", 0.0, bench="bias", world="w", group_size=2)
+      >>> holds([one, one._replace(group_size=4), one._replace(quantity="cosine")])
+      'Relative bias of the policy gradient; cosine of the mean and the true gradient, by group size'
+      >>> holds([one._replace(less="b"), one._replace(less="b", world="v")])
+      "Relative bias of the policy gradient, less b's, by world"
+    """
+    first = numbers[0]
+    of: dict[str, dict[str, None]] = {}
+    for number in numbers:
+        of.setdefault(number.quantity, {})[number.less] = None
+    told: list[str] = []
+    for quantity, less in of.items():
+        words = HELD.get(first.bench, {}).get(quantity, quantity)
+        others = " and ".join(filter(None, less))
+        differ = f", with differences from {others}" if "" in less else f", less {others}'s"
+        told.append((words if not told else words[:1].lower() + words[1:]) + differ * bool(others))
+    named = {"world": "task" if first.bench == "train" else "world"} | VARIED
+    by = [words for name, words in named.items() if len({getattr(n, name) for n in numbers} - {None}) > 1]
+    return "; ".join(told) + (f", by {' and '.join(filter(None, [', '.join(by[:-1]), by[-1]]))}" if by else "")
 
 
 def _conditions(number: Measured) -> list[str]:

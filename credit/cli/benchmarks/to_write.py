@@ -46,6 +46,7 @@ SAID_OF_ALL = {
     "train": "It is the median over seeds",
     "robustness": "The true credit of inserted actions is 0",
 }
+OF_BOTH = {"truth": "decisions", "snr": "traces"}
 LESS = {"train": "The median of the differences by seed"}
 """What a difference is where it is not that of the two numbers."""
 TESTED = "The signed-rank test over seeds has {}p < 0.05 after Holm's correction over the table"
@@ -55,8 +56,10 @@ CHOSEN = ", which its interval does not allow for"
 def to_write(numbers: Sequence[Measured], quantities: Iterable[str] = ()) -> list[str]:
     """Sentences on each function of one's own, or else on the last method, beside the first one.
 
+    Without differences, which are from the first method, the first published one takes its place.
     They are of the condition under which the two differ most, and say of how many. What they say stands in the numbers.
-    A difference is in them where both have the same rate and the same draws.
+    A difference is in them where both have the same rate and the same draws. What is so of several quantities comes
+    first, once.
 
     Args:
       numbers: of one benchmark.
@@ -69,23 +72,30 @@ def to_write(numbers: Sequence[Measured], quantities: Iterable[str] = ()) -> lis
 relay-and, groups of 2. Source: `credit bench bias` of orchestration-credit
     """
     asked = [*quantities] or [*SUBJECTS[numbers[0].bench]][:1]
-    return [line for quantity in asked for line in _of_quantity(numbers, quantity)]
+    told = [facts for quantity in asked for facts in _of_quantity(numbers, quantity)]
+    if len(asked) > 1 < len(told):
+        shared = [fact for fact in told[0] if all(fact in facts for facts in told)]
+        told = [[fact for fact in facts if fact not in shared] for facts in told]
+        told[:0] = [[f"Of each number below: {shared[0][0].lower()}{shared[0][1:]}", *shared[1:]]] if shared else []
+    return [f"{'. '.join(facts)}." for facts in told]
 
 
-def _of_quantity(numbers: Sequence[Measured], quantity: str) -> list[str]:
-    """The sentences on one quantity; none where no method has it."""
+def _of_quantity(numbers: Sequence[Measured], quantity: str) -> list[list[str]]:
+    """Of each method the facts on one quantity; none where no method has it."""
     bench = numbers[0].bench
     found = [n for n in numbers if n.quantity == quantity and not math.isnan(n.value) and n.learning_rate is None]
     plain = [n for n in found if not n.less]
     names = list(dict.fromkeys(n.method for n in plain))
-    firsts = {_run(n): n for n in plain if n.method == names[0]}
+    published = [] if any(n.less for n in found) else [name for name in names if not is_own(name)]
+    base = next(iter([*published, *names]), "")
+    firsts = {_run(n): n for n in plain if n.method == base}
 
     def apart(number: Measured) -> float:
         return round(abs(number.value - firsts.get(_run(number), number).value), 9)
 
-    def about(name: str) -> str:
+    def about(name: str) -> list[str]:
         of_name = [n for n in plain if n.method == name]
-        both = [n for n in of_name if _run(n) in firsts] if name != names[0] else []
+        both = [n for n in of_name if _run(n) in firsts] if name != base else []
         most = max(both or of_name[:1], key=apart)
         told = list(dict.fromkeys([most, firsts.get(_run(most), most)]))
         here = [n for n in numbers if n.method in (name, told[-1].method) and _run(n) == _run(most)]
@@ -94,7 +104,8 @@ def _of_quantity(numbers: Sequence[Measured], quantity: str) -> list[str]:
         sentences = [f"{SUBJECTS[bench][quantity]} is {values}", SAID_OF_ALL.get(bench, "")]
         for n in less:
             cell = n._replace(mark="").cell
-            shared = f" on the {n.n:,} traces of both" if n.n and len({n.n for n in told}) > 1 else ""
+            counts = {t.n for t in told} | ({n.n} if bench == "truth" else set())
+            shared = f" on the {n.n:,} {OF_BOTH[bench]} of both" if n.n and len(counts) > 1 else ""
             apart_by = f"{LESS.get(bench, 'The difference')} is {cell}"
             sentences.append(("Both are equal but for rounding" if cell == EQUAL else apart_by) + shared)
         if less and bench == "train":
@@ -110,9 +121,10 @@ def _of_quantity(numbers: Sequence[Measured], quantity: str) -> list[str]:
         sentences += [f"The {rates.format(' and '.join(edge))} at the edge of those tried"] * bool(edge)
         notes = [*_counts(told), *brackets(told + less), *unbounded(told, less), *said(told, "given")]
         sentences += [f"{note[0].upper()}{note[1:]}" for note in notes] + refused(here)
-        return ". ".join(filter(None, [*sentences, of_release(bench)]))
+        return [*filter(None, sentences), of_release(bench).removesuffix(".")]
 
-    return [about(name) for name in [name for name in names[1:] if is_own(name)] or names[-1:]]
+    others = [name for name in names if name != base]
+    return [about(name) for name in [name for name in others if is_own(name)] or others[-1:] or names]
 
 
 def of_release(bench: str) -> str:

@@ -29,7 +29,7 @@ TERMS = (
     ("money: ≥", "money ≥: a count or a price is missing"),
 )
 OF_OTHERS = "no part of the team, so what it cost is in no sum:"
-OF_MODELS = "a model's row: its calls, without the tools that it called"
+OF_MODELS = "seconds of work of a model's row: without those of the tools that it called"
 HEADS = {
     "tool_calls": "tool calls",
     "tokens": "tokens",
@@ -37,7 +37,7 @@ HEADS = {
     "seconds": "seconds of work",
     "errors": "errors",
     "money": "money",
-    "logged_money": "money, as logged",
+    "logged_money": "logged cost",
 }
 UNITS = ("agent", "role", "decision", "tool", "model", "system", "trace")
 
@@ -125,7 +125,7 @@ def stated_lines(stated: dict[str, Amount], traces: int, gaps: PriceGaps | None)
     lines = []
     for name, amount in known.items():
         of = f"{traces - amount.missing} of {every}" if amount.missing else f"all {every}" if traces > 1 else every
-        lines.append(f"costs.{name}, as the log states it of {of}: {printed(amount.total, 6)}")
+        lines.append(f"costs.{name}, logged of {of}: {printed(amount.total, 6)}")
     return lines
 
 
@@ -138,14 +138,14 @@ def total_line(total: CostRow, stated: dict[str, Amount], gaps: PriceGaps | None
         ("tokens generated", total.tokens, 6),
         ("read", total.input_tokens, 6),
         ("seconds of work", total.seconds, 3),
-        ("money at the table's prices", total.money, 6),
+        ("money at the given prices", total.money, 6),
     ]
     if (
         total.logged_money.total
         and not (gaps and gaps.as_logged)
         and ("money" not in stated or stated["money"].missing)
     ):
-        parts.append(("money as logged", total.logged_money, 6))
+        parts.append(("in logged cost", total.logged_money, 6))
     known = [
         f"{_text(amount, total.lacks_lines, digits)} {what}"
         for what, amount, digits in parts

@@ -308,7 +308,7 @@ def _print(console: Console, means: list[MetricMean], by: str, same: dict[str, f
         table,
         ("95 % interval: median", "median: of tasks; a few large tasks may make the mean"),
         ("95 % interval: –", f"–: {without}"),
-        *(("", f"{name}: {known.get(name, 'a cost that the log states of the trace')}") for name in named[:EXPLAINED]),
+        *(("", f"{name}: {known.get(name, 'a logged cost of the trace')}") for name in named[:EXPLAINED]),
         *([("", f"in docs/metrics.md: {', '.join(named[EXPLAINED:])}")] if named[EXPLAINED:] else []),
     )
     if same:

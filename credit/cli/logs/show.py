@@ -123,7 +123,7 @@ def _print_around(console: Console, traces: Traces, trace: int, event: int | str
     console.print(words(f"trace {name}: events {near[0]} to {near[-1]} of {len(members)}"), soft_wrap=True)
     for row in event_rows(traces, trace, near, limit=LONG):
         console.print()
-        parts = [str(row.position), row.who, row.type, row.tool, row.status, row.event]
+        parts = [str(row.position), row.who, row.type, row.tool, row.status, row.model, row.event]
         if row.tokens is not None:
             parts.append(f"{row.tokens} tokens")
         mark = "→ " if row.position == place else "  "

@@ -109,15 +109,16 @@ def summary(
     """
     import numpy as np
 
-    from credit.doctor.idle_agents import idle_loss
+    from credit.doctor.idle_agents import idle_losses
     from credit.doctor.verdict_errors import verdict_errors
-    from credit.main_findings import MORE_ON_SYSTEMS, main_findings
+    from credit.main_findings import MORE_ON_SYSTEMS, main_findings, swap_unexplained
     from credit.methods.absent_outcomes import channels_instead
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
     from credit.metrics.cost_summary import cost_rows, paid_for_success, stated_sums, total_costs
     from credit.metrics.event_costs import price_gaps
     from credit.metrics.failed_costs import failed_cost
+    from credit.metrics.part_costs import agents_paid
     from credit.metrics.repeated_costs import repeated_cost
     from credit.metrics.success_costs import success_line
     from credit.reports.judged_traces import judged_traces
@@ -141,8 +142,10 @@ def summary(
     hints: list[str] = []
     shown: list[Unit] = []
     paid, calls = np.zeros(traces.sizes.traces, bool), ToolCalls(traces)
-    causes = leading_causes(traces, success_at=success_at, calls=calls, side=side)
-    differences = outcome_differences(traces, success_at=success_at, calls=calls, side=side)
+    heads, of_model = ((), "") if chosen is None else (chosen.heads, chosen.of_model)
+    causes = leading_causes(traces, success_at=success_at, calls=calls, side=side, heads=heads, of_model=of_model)
+    differences = outcome_differences(traces, success_at=success_at, calls=calls, side=side, of_model=of_model,
+                                      paid=agents_paid(traces, prices))  # fmt: skip
     if has_outcomes(traces):
         from credit.method_summary import credit_hints, empty_notes, reason_counts
         from credit.reports.corpus import divided_tasks
@@ -168,7 +171,9 @@ def summary(
             last = [note, unsaid, *precision_notes(traces)] if units else empty_notes(traces, credit, method)
             hints = credit_hints(traces, differences.hints(), told=bool(shown))
     most = None if all_ else FEW if has_outcomes(traces) else MANY
-    result = triage(traces, success_at=success_at, most=most, calls=calls, side=side, leading=causes)
+    result = triage(
+        traces, success_at=success_at, most=most, calls=calls, side=side, leading=causes, number=differences.example
+    )
     total, stated = total_costs(cost_rows(traces, "trace", prices)), stated_sums(traces)
     of_prices = None if prices is None else price_gaps(traces, prices)
     gaps = [] if of_prices is None else of_prices.lines()
@@ -186,7 +191,7 @@ def summary(
     findings = main_findings(
         traces, differing=differences, of_kinds=of_kinds, causes=causes, triaged=result, verdicts=verdicts,
         ranked=ranked, lost=[failed.told() if failed else "", repeats.in_short() if repeats else "",
-              idle_loss(traces, prices)], compared=compared,
+              *idle_losses(traces, differences, prices)], compared=compared,
     )  # fmt: skip
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
@@ -212,10 +217,10 @@ def summary(
         console, ids = stdout(), traces.traces["trace"].to_pylist()
         unscored = int(np.sum(~np.isfinite(traces.reward[: len(paid)])))
         none = unscored == len(ids)
-        print_lines(console, NO_OUTCOME if none else "In short", map(_line, findings))
+        print_lines(console, NO_OUTCOME if none else "In short", [_line(one, ids) for one in findings])
         shown_causes = {(one.trace, one.event) for one in findings}
         worst = told_causes(tuple(one for one in causes if (one.trace, one.event) not in shown_causes))
-        worst += left_untold(causes, differences.lacking_agents())
+        worst += left_untold(causes, differences.lacking_agents(), swap_unexplained(differences, causes)[1])
         print_lines(console, "What else went wrong", worst)
         above = " ".join(one.told for one in findings)
         beside = [f"{told[0].upper()}{told[1:]}." for told in (teams, systems) if told and told[1:] not in above]
@@ -223,11 +228,9 @@ def summary(
         if any(one.beyond_chance for one in causes) and not any(row.stands_out for row in differences.rows):
             beside.append(COUNTED)
         print_lines(console, "", beside)
-        what, example = differences.example if result.tells_nothing else ("", "")
         if not result.quiet:
-            _print_first(console, result, given_inputs(ctx), ids, example)
-        show = shlex.join(["credit", "show", *given_inputs(ctx), "--trace", example])
-        _print_differences(console, differences, [f"{what}:", f"run: {show}"] if example else [])
+            _print_first(console, result, given_inputs(ctx), ids)
+        _print_differences(console, differences)
         if shown:
             _print(console, shown, by, method, all_)
         if by not in ("agent", "tool") and none:
@@ -237,7 +240,7 @@ def summary(
         costs = [total_line(total, stated, of_prices), failed_without_count(traces), *shares, result.slowest, *gaps]
         print_lines(console, "", [*costs, *stated_lines(stated, len(ids), of_prices)])
         if result.quiet:
-            _print_first(console, result, given_inputs(ctx), ids, example)
+            _print_first(console, result, given_inputs(ctx), ids)
         left_out = [] if none or paid.all() else [_without_credit(paid, unscored)]
         print_lines(console, "", [*last, *left_out])
         hints += [MORE_ON_SYSTEMS] * (compared is not None and chosen is None)
@@ -246,9 +249,11 @@ def summary(
     leave(ctx, traces, allow_bad)
 
 
-def _line(one: MainFinding) -> str:
-    event = f"event {one.event} of " if one.event else ""
-    return f"{one.name}: {one.told}{f' See {event}trace {one.trace}.' if one.trace else ''}"
+def _line(one: MainFinding, ids: list[str]) -> str:
+    if not one.trace:
+        return f"{one.name}: {one.told}"
+    event, trace = f"event {one.event} of " if one.event else "", cut_id(one.trace, ids, 14)
+    return f"{one.name}: {one.told} See {event}trace {trace}{'' if trace.endswith('…') else '.'}"
 
 
 def _finite(row: dict[str, Any]) -> dict[str, Any]:
@@ -296,7 +301,7 @@ def _agent_table(result: Triage, all_: bool) -> Table:
     return table
 
 
-def _print_differences(console: Console, found: OutcomeDifferences, example: list[str]) -> None:
+def _print_differences(console: Console, found: OutcomeDifferences) -> None:
     lines = found.comparison()
     if not lines:
         return
@@ -320,8 +325,6 @@ def _print_differences(console: Console, found: OutcomeDifferences, example: lis
     for line in found.same():
         console.print(words(line), soft_wrap=True)
     explain(console, table, *found.terms())
-    for line in example:
-        console.print(words(line), soft_wrap=True)
     console.print()
 
 
@@ -365,7 +368,7 @@ def _print_suspects(
     several, many = (any(count) for count in zip(*((one.traces > 1, one.of_many) for one in suspects), strict=True))
     single = len({suspect.trace for suspect in suspects}) == 1 and not many  # its id is in the command below
     scored = any(suspect.outcome is not None for suspect in suspects)
-    places = [("trace", 14), ("##", 5), ("agent", 16)][single:]
+    places = [("trace", 14), ("##", 12), ("agent", 16)][single:]
     if scored and not single:
         places.insert(1, ("#outcome", 7))
     if many:
@@ -382,7 +385,7 @@ def _print_suspects(
         rows.append(
             [
                 *of_trace,
-                str(suspect.position),
+                "–" if suspect.position is None else f"{suspect.position} of {suspect.of}",
                 suspect.agent,
                 *(_common(suspect, counts)[not several :] if many else []),
             ]
@@ -414,14 +417,14 @@ def _print_suspects(
 
 def _common(suspect: Suspect, counts: tuple[int | None, int | None]) -> list[str]:
     """In how many traces something of the same cause is, and in what part of failed and succeeded ones."""
-    of_kinds = zip((suspect.failed, suspect.succeeded), counts, strict=True)
-    parts = [percent(some / all_) for some, all_ in of_kinds if some is not None and all_]
+    some, of = (suspect.failed, suspect.succeeded), (suspect.of_failed, suspect.of_succeeded)
+    of_kinds = zip(some, (counts if None in of else of), strict=True)
+    parts = [percent(its / all_) for its, all_ in of_kinds if its is not None and all_]
     return [str(suspect.traces), *(parts if suspect.failed or suspect.succeeded else ["–"] * len(parts))]
 
 
-def _print_first(console: Console, result: Triage, inputs: list[str], ids: list[str], example: str = "") -> None:
-    """Print the events to look at first, and the command that shows them; none where no cause is sure, and a trace is
-    an `example` of what is."""
+def _print_first(console: Console, result: Triage, inputs: list[str], ids: list[str]) -> None:
+    """Print the events to look at first, and the command that shows them."""
     if result.quiet or result.suspects:
         console.print(words(result.quiet or "Look at these first", "bold"))
     if result.suspects:
@@ -431,9 +434,10 @@ def _print_first(console: Console, result: Triage, inputs: list[str], ids: list[
         if result.commonness():
             console.print(words(result.commonness(), "dim"), soft_wrap=True)
         first = result.suspects[0]
-    if result.suspects and not (result.unsure and example):
-        command = shlex.join(["credit", "show", *inputs, "--trace", first.trace, "--around", first.event])
-        console.print(words(f"The first one, event {first.event} of trace {first.trace}:"), soft_wrap=True)
+        around = ["--around", first.event] if first.event else []
+        command = shlex.join(["credit", "show", *inputs, "--trace", first.trace, *around])
+        event = f"event {first.event} of " if first.event else ""
+        console.print(words(f"The first one, {event}trace {first.trace}:"), soft_wrap=True)
         console.print(words(f"run: {command}"), soft_wrap=True)
         if len(result.suspects) > 1:
             its = "" if single else "its trace, whole or as cut by …, and "

@@ -157,12 +157,14 @@ def _survey_on_ray(paths: tuple[str, ...], events: int | None, reading: dict[str
     tell_sources(chunks.sources)
     check_channel(reading["reward_channel"], corpus.reward_channels, corpus.problems)
     if len(corpus.unscored) == corpus.traces:
-        tell_channels(other_channels(corpus.reward_channels, corpus.traces))
+        tell_channels(other_channels(corpus.reward_channels, corpus.traces, corpus.by_people))
     return corpus, instead
 
 
 def _table(corpus: Survey, channel: str) -> Table:
     from rich.table import Table
+
+    from credit.methods.absent_outcomes import by_people
 
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
@@ -172,7 +174,9 @@ def _table(corpus: Survey, channel: str) -> Table:
         table.add_row(name, words(value))
 
     sizes = ", ".join(f"{count} of {size}" for size, count in corpus.group_sizes.items())
-    channels = ", ".join(f"{name} ({count})" for name, count in corpus.reward_channels.items())
+    having = corpus.reward_channels
+    of = {name: [str(n), by_people(n, corpus.by_people.get(name, 0))] for name, n in having.items()}
+    channels = ", ".join(f"{name} ({', '.join(filter(None, said))})" for name, said in of.items())
     row("traces", corpus.traces)
     row("formats", ", ".join(f"{name} ({count})" for name, count in corpus.formats.items()))
     row("groups", f"{corpus.groups}; sizes: {sizes}")

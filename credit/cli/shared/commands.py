@@ -184,10 +184,10 @@ def sides_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--sides`, for `credit.sides.chosen_sides.Sides`."""
     return click.option(
         "--sides", metavar="SIDES",
-        help="Compare two sides: folders or files A,B; `system`, `model` or `model:AGENT` as logged, `system=A,B` of "
-             "several, `model:AGENT=A,B` also where it goes on with B; `before=DATE`, by when traces begin; or a "
-             "table with columns `trace` and `side`. Unless an order is given, the earlier side is the baseline, or "
-             "where both ran at once the first name or table row.",
+        help="Compare two sides: folders or files A,B; `system` (such as a version), `model` or `model:AGENT` as "
+             "logged, `system=A,B` of several, `model:AGENT=A,B` also where it goes on with B; `before=DATE`, by when "
+             "traces begin; or a table with columns `trace` and `side`. Unless an order is given, the earlier side is "
+             "the baseline, or where both ran at once the first name or table row.",
     )(command)  # fmt: skip
 
 

@@ -86,7 +86,7 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             "--groups",
             type=_FILE,
             metavar="FILE",
-            help="Table of tasks: columns `trace` and `group`, also with `task_kind`; or `group` and `task_kind`.",
+            help="Table of tasks: columns `trace` and `group`, also `system` and `task_kind`; or this and one of them.",
         ),
         click.option(
             "--group-by",

@@ -54,7 +54,7 @@ from credit.integrations.rows.row_selection import check_lengths, length_of, rew
 from credit.integrations.rows.row_versions import traces_used_again, trained_versions, version_metrics
 from credit.methods.units_apart import alike_units
 from credit.reports.trace_returns import UNRESOLVED, outweighed
-from credit.tables.column_values import in_range, nulls, unlike_indices
+from credit.tables.column_values import PAID, in_range, lost_to_type, nulls, unlike_indices
 from credit.tables.copied_rows import Copied, copied_rows
 from credit.tables.row_order import (
     order_of_turns,
@@ -330,8 +330,8 @@ class RowAdvantages:
         Args:
           group: the task of each row.
           reward: the outcome of the row's trace, the same on all its rows: numbers, or True and False, as in logs. NaN
-            where the trace has none. Its rows then get 0, `valid` False, and enter no baseline. Their ids still say
-            which traces are replays.
+            where the trace has none, or null, as of Arrow. Its rows then get 0, `valid` False, and enter no baseline.
+            Their ids still say which traces are replays.
           trace: the execution that the row belongs to. Default: each row is a trace of its own.
           agent: the name of the agent that acted. Default: one for all.
           role: the role of that agent, one for each instance. Default: its name.
@@ -398,6 +398,8 @@ class RowAdvantages:
         if twice := [name for name in stated if stated[name] is not None and name in evidence]:
             raise CreditError(f"{twice[0]} is passed twice, as a column and in evidence=; expected one of them")
         amounts |= {name: as_numbers(name, column, n) for name, column in stated.items() if column is not None}
+        paid, known = {**stated, **evidence, "reward": reward}, {**amounts, "reward": score}
+        of_types = {name: lost_to_type(paid[name], known[name]) for name in PAID if name in known}
         unpaid = np.zeros(n, bool)
         if "event_reward" in amounts:
             unpaid = nulls(evidence["event_reward"] if event_reward is None else event_reward, n)
@@ -418,7 +420,7 @@ class RowAdvantages:
         if use.any():
             links = any(name in labels for name in CHOICES) and not (ran == use).all()
             withheld = rows_in_order(ran, *named) if links else None
-            self.last = batch = self._run(score, labels, amounts, lists, take, withheld, order)
+            self.last = batch = self._run(score, labels, amounts, of_types, lists, take, withheld, order)
             places = slice(None) if take is None else take
             advantage[places] = batch.advantage[batch.rows.event]
             valid[places] = batch.reason[batch.rows.event] == 0
@@ -492,6 +494,7 @@ class RowAdvantages:
         score: np.ndarray,
         labels: Mapping[str, Any],
         amounts: Mapping[str, np.ndarray],
+        of_types: Mapping[str, np.ndarray],
         lists: Mapping[str, list[Any]],
         take: np.ndarray | None,
         ran: np.ndarray | None,
@@ -517,6 +520,7 @@ class RowAdvantages:
             sizes = dict.fromkeys(("events", "traces", "agents"), size)
             kept = lists if take is None else {name: [rows[row] for row in take] for name, rows in lists.items()}
             given = {**columns, **sizes, "evidence": {**evidence, **kept}}
+            given["lost"] = {name: lost if take is None else lost[take] for name, lost in of_types.items()}
             if order is not None and take is not None and "event_reward" in columns:  # agents of one place are a round
                 given["order"] = taken("order", order, take)
             graph, outcome, rows = built_from_columns(given)
@@ -527,13 +531,12 @@ class RowAdvantages:
         of_names, numbers = self._of_names(graph, rows.names)
         taken_evidence = self._taken(rows.evidence)
         run = self._compiled(graph, taken_evidence, of_names)
-        if coarse := rows.names.coarse:
-            of_row = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)[rows.event]]
-            if (shifted := self._without_offsets(given, of_row, rows, run)) is None:
-                for words in coarse:
-                    warnings.warn(words, PrecisionWarning, stacklevel=3)
-            else:
-                outcome, rows = shifted
+        for words in rows.names.typed:
+            warnings.warn(words, PrecisionWarning, stacklevel=3)
+        if shifted := self._without_offsets(given, graph, rows, run) if rows.names.offset.any() else None:
+            outcome, rows = shifted
+        for words in rows.names.coarse:
+            warnings.warn(words, PrecisionWarning, stacklevel=3)
         advantage, reason, keys, after, (difference, own) = run(outcome)
         answer = difference, np.asarray(reason) == 0
         levels = rows.known(taken_evidence)
@@ -552,7 +555,7 @@ class RowAdvantages:
         return Batch(stated, graph, outcome, rows, rows.evidence, *found, of_names)
 
     def _without_offsets(
-        self, given: Mapping[str, Any], group: np.ndarray, rows: Rows, run: Callable[..., Any]
+        self, given: Mapping[str, Any], graph: EventGraph, rows: Rows, run: Callable[..., Any]
     ) -> tuple[np.ndarray, Rows] | None:
         """Outcomes less the least of their group, exact in single precision, where the method takes differences alone.
 
@@ -566,13 +569,14 @@ class RowAdvantages:
         from credit.tables.columns import built_from_columns
         from graphs.floats import KEPT, WHOLE
 
-        coarse, reward = rows.names.rounded[group], given["reward"]
+        group = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)[rows.event]]
+        coarse, reward = rows.names.offset[group], given["reward"]
         levels = LIKE_OUTCOMES.intersection(self._taken(rows.evidence))
         if self._state_of is not None or "event_reward" in given or levels:
             return None
         if np.abs(reward[coarse]).max(initial=0) >= WHOLE:
             return None
-        groups = len(rows.names.rounded)
+        groups = len(rows.names.offset)
 
         def extremes(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             least, most = np.full(groups, np.inf), np.full(groups, -np.inf)

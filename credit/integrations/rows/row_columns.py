@@ -59,9 +59,11 @@ def as_numbers(name: str, column: Any, n: int) -> np.ndarray:
     """Numbers as float64 [N], NaN where a row has none; gradients are not followed, half precision is read exactly.
 
     Raises:
-      ColumnError: not one number for each row.
+      ColumnError: not one number for each row; NaN in a column of Arrow.
     """
     column = on_host(column)
+    if isinstance(column, pa.Array | pa.ChunkedArray) and len(column) == n:
+        return numbers(name, column, n) if n else np.zeros(0)
     if isinstance(column, np.ma.MaskedArray):
         column = np.ma.filled(column.astype(np.float64), np.nan)  # `np.asarray` would give what the mask hides
     if hasattr(column, "__array__"):

@@ -121,8 +121,8 @@ def batch_metrics(
                            "compared" (no row refused but those of frozen agents; and where the method compares
                            traces of a group or key, none with an answer of which there is one trace), "scored" (every
                            row scored), "ordered" (no row before an earlier turn, where the method reads the order),
-                           "resolved" (no group whose differences, or baseline, single precision changes by more than
-                           1 %)
+                           "resolved" (no group whose differences single precision, or the type of a column, changes
+                           by more than 1 %)
     """
     from estimators.base import Reason
 

@@ -267,7 +267,7 @@
     print(i) {
       const view = this.view, of = view.receipt;
       const head = make("h3", {}, `Event ${view.event[i]}: ${named(view.type, i)} by ${view.lanes[view.lane[i]].label}`);
-      const about = facts([["place in its trace, from 0", String(i)], ["tool", named(view.tool, i)], ["status", named(view.status, i)], ["early end", view.early?.[0] === i ? view.early[1] : null], ["turn", String(view.turn[i])],
+      const about = facts([["place in its trace, from 0", String(i)], ["tool", named(view.tool, i)], ["status", named(view.status, i)], ["model", named(view.model, i)], ["early end", view.early?.[0] === i ? view.early[1] : null], ["turn", String(view.turn[i])],
         ["tokens", view.tokens[i] == null ? null : number(view.tokens[i])], ["log", `${view.file}${view.line[i] ? `, line ${view.line[i]}` : ""}`],
         ["chosen by a policy", view.action[i] ? "yes" : "no"]]);
       const parts = [head, view.text?.[i] ? make("blockquote", { tabindex: "0" }, view.text[i]) : null];

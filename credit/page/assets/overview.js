@@ -27,7 +27,7 @@
   const written = (value, digits) => number(value, false, digits), signs = (value, digits) => number(value, true, digits);
   const ends = (row) => apart([row.low, row.high], signs, 3, 0).join(" to "); // as `graphs.text.interval`
   const mark = (partly, text) => (!partly || text === "–" ? text : text === "0" ? "0 seen" : `≥ ${text}`);
-  const heads = { calls: "tool calls", tokens: "tokens generated", input_tokens: "tokens read", seconds: "seconds of work", logged_money: "money, as logged" };
+  const heads = { calls: "tool calls", tokens: "tokens generated", input_tokens: "tokens read", seconds: "seconds of work", logged_money: "logged cost" };
   const head = (key) => heads[key] ?? key.replaceAll("_", " ");
   const least = (...keys) => keys.map((key) => [head(key),
     (r) => mark(r.lacks_lines || (key === "tokens" && r.actions_with_tokens < r.actions), number(key === "tokens" && !r.actions_with_tokens ? r[key] || null : r[key])), "n"]);
@@ -59,7 +59,7 @@
       overview.differences.cut != null && scored.every((row) => row.reward === 0 || row.reward === 1) ? null
         : tile(number(mean), `mean outcome${of_log} over ${plural(scored.length, "trace")}`)]),
     total("errors") == null ? null : tile(bound(total("errors"), total("errors") && partly), partly && !total("errors") ? "errors in the part that was logged" : "errors"),
-    !priced && !paid ? null : tile(priced ? sum(asked.total.money) : sum(paid), priced ? "money at given prices" : "money, as logged"),
+    !priced && !paid ? null : tile(priced ? sum(asked.total.money) : sum(paid), priced ? "money at the given prices" : "logged cost"),
     tokens.total == null ? null : tile(sum(tokens), `tokens generated${read.total == null ? "" : `, ${sum(read)} read`}`),
     tokens.total == null && read.total != null ? tile(sum(read), "tokens read") : null,
     clock.total == null ? null : tile(ran, "wall clock of traces"),
@@ -78,7 +78,7 @@
   const [dearest, other] = asked.costs.rows.filter((row) => !row.outside);
   const most = whole && other ? dearest[priced ? "money" : "logged_money"] : null;
   const mostly = most?.total ? ` (${sum(most)} by ${cut(dearest.unit, 40)})` : "";
-  const spent = [paid || priced ? `money ${sum(priced ? asked.total.money : paid)}${mostly} ${priced ? `at the given prices${asked.unpriced && `, which lack ${asked.unpriced}`}` : "as logged"}` : null,
+  const spent = [paid || priced ? priced ? `money ${sum(asked.total.money)}${mostly} at the given prices${asked.unpriced && `, which lack ${asked.unpriced}`}` : `logged cost ${sum(paid)}${mostly}` : null,
     some ? [tokens.total == null ? null : `${sum(tokens)} tokens generated`, read.total == null ? null : `${sum(read)}${tokens.total == null ? " tokens" : ""} read`].filter(Boolean).join(" and ") : null,
     clock.total == null ? null : `${ran} of wall clock`].filter(Boolean).map((text) => text.replace(/≥\s/g, "at least "));
   const { causes } = triage, [, differing] = differences.opening;
@@ -392,7 +392,7 @@
   const summed = [
     ["Tokens generated", amount(asked.total.tokens, lost)], ["Tokens read", amount(asked.total.input_tokens, lost)],
     ["Money at the given prices", priced ? amount(asked.total.money, lost) : null],
-    ...Object.entries(stated).map(([name, of]) => [`costs.${name}, as logged`, of.total == null ? null : part(of)]),
+    ...Object.entries(stated).map(([name, of]) => [`Logged costs.${name}`, of.total == null ? null : part(of)]),
     ["Seconds of wall clock", clock.total == null ? null : part(clock, lost)],
     ["Seconds of work", asked.total.seconds.total == null ? null : amount(asked.total.seconds, lost)],
   ];
@@ -419,11 +419,11 @@
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
   const [columns, rows] = alone ? [[["tool", (r) => r.tool || "not named"], acts, ...least("calls", "errors", "retries", "loops"), ...empty, took], triage.tools]
     : [[["agent", (r) => r.agent], acts, ...least("events", "actions", "calls", "errors", "retries", "loops", "tokens"), took], triage.agents];
-  const shares = sides ? sides.heads.map((head, i) => [`in ${head}`, (r) => percent(r.of_sides[i] / triage.sides[i]), "n"]) : [];
+  const shares = sides ? sides.heads.map((head, i) => [`in ${head}`, (r) => (r.of_sides.length ? percent(r.of_sides[i] / triage.sides[i]) : "–"), "n"]) : [];
   section("triage", "What to look at first",
     triage.quiet ? make("p", {}, triage.quiet) : null,
     ...triage.endings.map((one) => make("p", {}, `${one.words}. ${by_side(one)}`, opener(one.trace, one.event, one.event))),
-    triage.suspects.length ? table([of_trace, ...(triage.suspects.some((r) => r.outcome != null) ? [[`outcome${of_log}`, (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event), "i"], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"], ...(triage.failed != null ? ["failed", "succeeded"].map((kind, i) => [triage.kinds[i], (r) => (r.failed || r.succeeded ? percent(r[kind] / triage[kind]) : "–"), "n"]) : [])] : []), ...shares, ...(triage.suspects.some((r) => r.text) ? [["why", (r) => r.why, "y"], ["text", (r) => r.text, "t"]] : [["why", (r) => r.why, "t"]])], triage.suspects, "Events to look at") : null, unheld(triage.suspects),
+    triage.suspects.length ? table([of_trace, ...(triage.suspects.some((r) => r.outcome != null) ? [[`outcome${of_log}`, (r) => number(r.outcome), "n"]] : []), ["event", (r) => opener(r.trace, r.event || undefined, r.event || "all of it"), "i"], ["agent", (r) => r.agent], ...(triage.suspects.some((r) => r.traces > 1) ? [["traces", (r) => number(r.traces), "n"], ...(triage.failed != null ? ["failed", "succeeded"].map((kind, i) => [triage.kinds[i], (r) => (r.failed || r.succeeded ? percent(r[kind] / (r[`of_${kind}`] ?? triage[kind])) : "–"), "n"]) : [])] : []), ...shares, ...(triage.suspects.some((r) => r.text) ? [["why", (r) => r.why, "y"], ["text", (r) => r.text, "t"]] : [["why", (r) => r.why, "t"]])], triage.suspects, "Events to look at") : null, unheld(triage.suspects),
     make("div", { class: "terms" }, ...[triage.commonness, shares.length && triage.suspects.length ? `in ${sides.heads.join(", in ")}: part of the ${triage.sides.map((count) => number(count)).join(" and ")} traces of each side with the same cause; not tested` : ""].filter(Boolean).map((line) => make("p", { class: "note" }, line))),
     make("h3", {}, alone ? "Tools" : "Agents"),
     table(columns, rows, alone ? "Tools" : "Agents", 15), explained(columns, rows, ...triage.legend));

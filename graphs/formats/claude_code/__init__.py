@@ -232,7 +232,8 @@ def _assemble(main: Transcript, others: list[Transcript]) -> tuple[list[TraceRec
     spawns, records = find_spawns(roots, subs, agents, session), []
     for number, root in enumerate(roots):
         name, line = (f"{trace}/clear-{number}", root.entries[0].place.line) if number else (trace, 1)
-        record = TraceRecord(name, name, main.file, line=line, format="claude-code")
+        system = f"claude-code {main.version}" if main.version else ""
+        record = TraceRecord(name, name, main.file, line=line, format="claude-code", system=system)
         write_events(record, root, spawns)
         if not record.ids:
             record.refuse("no-events", "content", "no message", "a message of a user or a model")

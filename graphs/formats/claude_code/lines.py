@@ -60,6 +60,7 @@ class Line(msgspec.Struct):
     summary: bool | None = msgspec.field(default=None, name="isCompactSummary")
     api_error: bool | None = msgspec.field(default=None, name="isApiErrorMessage")
     tool_use: str | None = msgspec.field(default=None, name="parentToolUseID")
+    version: Any = None  # of Claude Code
     cost: Any = msgspec.field(default=None, name="costUSD")  # of the call, on each of its lines; until mid-2025
     message: msgspec.Raw = msgspec.Raw()
     data: msgspec.Raw = msgspec.Raw()
@@ -193,6 +194,7 @@ class Transcript:
         default_factory=list
     )  # messages without a uuid, which no line can name as its parent
     sessions: list[str] = dataclasses.field(default_factory=list)  # ids, in order of first appearance
+    version: str = ""  # of Claude Code, as the first line has it that states one
 
     def make_main(self) -> None:
         """Read the lines of a sub-agent as those of a main agent."""
@@ -230,6 +232,8 @@ def read_lines(source: Source) -> Transcript:
             transcript.loose.append(link)
         if line.session is not None:
             sessions[line.session] = None
+        if isinstance(line.version, str):
+            transcript.version = transcript.version or line.version.strip()
         if link.is_message:
             transcript.entries.append(_entry(place, line))
         elif line.type == "progress" and line.tool_use is not None and b"agent_progress" in raw:

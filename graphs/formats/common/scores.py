@@ -12,7 +12,7 @@ from graphs.formats.common.span_tree import Kind
 from graphs.formats.common.team_writing import Written
 from graphs.reading.documents import Place
 from graphs.text import excerpt
-from graphs.traces.record import TraceRecord, Word
+from graphs.traces.record import BY_PEOPLE, TraceRecord, Word
 
 __all__ = ["Score", "is_written_number", "place_scores"]
 
@@ -21,7 +21,7 @@ class Score(NamedTuple):
     """A number that a log gives a trace or one of its spans, or a word where it has no number.
 
     `span` is "" for the trace. `id` is "" where the log states none; `number` then tells scores of one list apart.
-    `field` is what it stands in, "" for the field of the format's scores.
+    `field` is what it stands in, "" for the field of the format's scores. `by_person` is whether the log says so.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Score(NamedTuple):
     id: str = ""
     number: int = 0
     field: str = ""
+    by_person: bool = False
 
 
 def is_written_number(value: object) -> bool:
@@ -75,7 +76,10 @@ def place_scores(written: Written, scores: Iterable[Score], fields: tuple[str, s
             )
         if score.span and tree.parent[score.span]:
             inner.append(score)
-        elif isinstance(score.value, str):
+            continue
+        if score.by_person:
+            record.metrics[BY_PEOPLE.format(score.name)] = 1.0
+        if isinstance(score.value, str):
             record.state_word(score.name, score.value, score.field or trace_field, score.place)
         else:
             record.state_reward(score.name, score.value, score.field or trace_field, score.place)

@@ -92,6 +92,13 @@ _SCORE = msgspec.json.Decoder(WrittenScore)
 _SCORE_KEYS = msgspec.json.Decoder(_ScoreKeys)
 _TRACE = msgspec.json.Decoder(_Trace)
 _NAME = msgspec.json.Decoder(_Id)
+_KEYS = (  # of a trace, also one that is read without its observations, of an observation, of a score
+    {"id", "timestamp", "observations"},
+    {"id", "projectId", "observations"},
+    {"id", "timestamp", "htmlPath"},
+    {"id", "traceId", "type", "startTime"},
+    {"id", "name", "value", "dataType"},
+)
 
 
 def sniff(head: bytes) -> bool:
@@ -105,13 +112,11 @@ def sniff(head: bytes) -> bool:
         {"trace", "observations"} <= keys or keys in ({"trace"}, {"observations", "scores"})
     ):
         return True
-    if {"id", "timestamp", "observations"} <= keys or {"id", "traceId", "type", "startTime"} <= keys:
-        return True
     if not keys and head.lstrip().startswith(b"["):
         return b'"traceId"' in head and b'"parentObservationId"' in head
-    if "data" not in keys or not (is_own or b'"dataType"' in head):
-        return False
-    return b'"traceId"' in head or b'"observations"' in head
+    of_page = shown.first.get("data", frozenset())
+    is_empty_page = keys == {"data", "meta"} and not of_page and b'"totalItems"' in head
+    return is_empty_page or any(known <= keys or known <= of_page for known in _KEYS)
 
 
 def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:

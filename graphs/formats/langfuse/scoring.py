@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -33,6 +33,7 @@ class WrittenScore(msgspec.Struct):
     kind: str | None = msgspec.field(default=None, name="dataType")
     trace: str | None = msgspec.field(default=None, name="traceId")
     observation: str | None = msgspec.field(default=None, name="observationId")
+    source: Any = None  # ANNOTATION where a person gave it
 
 
 class TraceScores:
@@ -68,16 +69,12 @@ class TraceScores:
         if isinstance(value, str) and score.kind in _NUMBERS:
             value = self._number(score, value, place)
         if isinstance(value, bool | int | float) and (score.kind is None or score.kind in _NUMBERS):
-            self._numbers.append(
-                Score(sys.intern(score.name), float(value), place, score.observation or "", score.id or "")
-            )
+            self._place(score, float(value), place)
             return
         text = score.text if score.kind == "CATEGORICAL" else None
         word, field = (text, "scores.stringValue") if text else (value, "")
         if isinstance(word, str) and word:
-            self._numbers.append(
-                Score(sys.intern(score.name), word, place, score.observation or "", score.id or "", field=field)
-            )
+            self._place(score, word, place, field)
             return
         if self._without is None:
             self._without = []
@@ -90,6 +87,11 @@ class TraceScores:
         if self.categories is None:
             self.categories = {}
         self.categories.setdefault(score.name, problem)
+
+    def _place(self, score: WrittenScore, value: float | str, place: Place, field: str = "") -> None:
+        by_person = score.source == "ANNOTATION"
+        span, score_id = score.observation or "", score.id or ""
+        self._numbers.append(Score(sys.intern(score.name), value, place, span, score_id, 0, field, by_person))
 
     def add_columns(self, columns: list[tuple[str, float]], span: str, place: Place) -> None:
         """Take in the scores that a row of a table has in columns: name and number, without ids."""

@@ -22,7 +22,7 @@ from graphs.formats.otlp.dialects import BadAttribute, plain_or_text
 from graphs.formats.otlp.wire import Attributes, is_text, number
 from graphs.reading.documents import Place
 from graphs.text import excerpt
-from graphs.traces.record import Word
+from graphs.traces.record import BY_PEOPLE, Word
 
 __all__ = ["RESULT", "STEP", "Evaluation", "inference_evaluations", "place_evaluations", "result_evaluation"]
 
@@ -30,7 +30,9 @@ RESULT = "gen_ai.evaluation.result"
 STEP = "event_reward"
 """Name of the evaluation that is a step's reward where spans are evaluated under several names."""
 
-_FLAT = re.compile(r"(trace\.)?(evaluations|annotations)\.(\d+)\.(?:evaluation|annotation)\.(name|score|label)")
+_FLAT = re.compile(
+    r"(trace\.)?(evaluations|annotations)\.(\d+)\.(?:evaluation|annotation)\.(name|score|label|annotator_kind)"
+)
 _DIGITS = 9  # of an evaluation's number: more would be no number that an exporter counts to
 
 
@@ -38,7 +40,8 @@ _DIGITS = 9  # of an evaluation's number: more would be no number that an export
 class Evaluation:
     """One score: of the span `span`, of the call with `response_id`, or of the whole trace where both are empty.
 
-    `channel` and `event` are what the marks `channel` and `event.id` say; empty without them.
+    `channel` and `event` are what the marks `channel` and `event.id` say; empty without them. `by_person` is whether
+    the log says so.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Evaluation:
     response_id: str = ""
     channel: str = ""
     event: str = ""
+    by_person: bool = dataclasses.field(default=False, compare=False)
 
 
 def result_evaluation(attributes: Attributes, place: Place, span: str) -> Evaluation | None:
@@ -88,7 +92,8 @@ def inference_evaluations(attributes: Attributes, place: Place, span: str) -> It
         stem = f"{scope}{family}.{n}.{family[:-1]}"
         name = _name(f"{stem}.name", attributes.get(keys.get("name", "")))
         score = _score(f"{stem}.score", attributes[keys["score"]]) if "score" in keys else str(label)
-        yield Evaluation(name, score, place, "" if scope else span)
+        by_person = str(attributes.get(keys.get("annotator_kind", ""))).upper() == "HUMAN"
+        yield Evaluation(name, score, place, "" if scope else span, by_person=by_person)
 
 
 def _name(key: str, value: Any) -> str:
@@ -140,6 +145,8 @@ def place_evaluations(written: Written, evaluations: Sequence[Evaluation], respo
                 record.unsettle("", evaluation.name, shown, expected, evaluation.place)
         else:
             channel = evaluation.channel or _channel(evaluation.name)
+            if evaluation.by_person:
+                record.metrics[BY_PEOPLE.format(channel)] = 1.0
             if isinstance(evaluation.score, str):
                 record.state_word(channel, evaluation.score, evaluation.name, evaluation.place)
             else:

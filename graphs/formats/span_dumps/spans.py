@@ -295,12 +295,14 @@ def assessments(info: Any) -> Attributes:
             continue
         feedback = assessment.get("feedback")
         name = assessment.get("assessment_name", assessment.get("name"))
+        source = assessment.get("source")
         value = feedback.get("value") if isinstance(feedback, dict) else None
+        stem = f"trace.evaluations.{number}.evaluation"
+        if isinstance(source, dict):
+            attributes[f"{stem}.annotator_kind"] = source.get("source_type")
         if isinstance(name, str) and (isinstance(value, bool | int | float) or is_written_number(value)):
-            stem = f"trace.evaluations.{number}.evaluation"
             attributes |= {f"{stem}.name": name, f"{stem}.score": float(value) if isinstance(value, bool) else value}
         elif isinstance(name, str) and name and isinstance(value, str) and value:
-            stem = f"trace.evaluations.{number}.evaluation"
             attributes |= {f"{stem}.name": name, f"{stem}.label": value}
     return attributes
 

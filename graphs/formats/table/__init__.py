@@ -30,6 +30,7 @@ from graphs.formats.table.cells import (
 )
 from graphs.formats.table.columns import FAMILIES, KNOWN, TEXTS, find_columns, is_named, text_columns
 from graphs.formats.table.hints import proposal
+from graphs.formats.table.ids_of_turns import join_to_turns, repeated_id
 from graphs.formats.table.made_calls import note_of_made_calls
 from graphs.formats.table.near_names import NearNames
 from graphs.formats.table.order_notes import notes_of_order
@@ -216,13 +217,14 @@ def _read(
             filed = [trace for trace in table.traces.values() if trace is not None]
             if "action" not in column_of and (note := note_of_made_calls(filed)) is not None:
                 yield note
+            join_to_turns(filed)
             for trace_id, trace in table.traces.items():
                 if trace is not None:
                     trace = table.traces[trace_id] = in_stated_order(trace)
                     _settle(trace)
                     if trace.trace_id in table.unnamed and len(trace.instances) > 1:
                         yield table.unnamed[trace.trace_id]
-                    yield table.unless_taken(trace) or trace
+                    yield repeated_id(trace, column_of.get("id", "id")) or table.unless_taken(trace) or trace
             kept = [trace for trace in table.traces.values() if trace is not None]
             yield from notes_of_order(kept, column_of, unsure)
             if several := {

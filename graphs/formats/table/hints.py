@@ -19,6 +19,13 @@ _EXPORTS = {
     "spans of Braintrust": frozenset({"root_span_id", "span_id", "span_parents"}),
 }
 """Tables that services export, by columns: their rows are parts of traces, and no actions."""
+_NO_LOGS = (
+    ("prices", "--prices", {"model", "input", "output"}, {"cached_input", "cache_write", "tool", "call"}),
+    ("prices", "--prices", {"tool", "call"}, {"model", "input", "output", "cached_input", "cache_write"}),
+    ("tasks", "--groups", {"trace", "group"}, set[str]()),
+    ("sides", "--sides", {"trace", "side"}, set[str]()),
+)
+"""Tables that options read: what they hold, the option, their columns, and others that they may have."""
 INDEX = frozenset({"", "Unnamed: 0", "__index_level_0__"})
 """Names under which pandas writes the numbers of its rows, which say nothing."""
 _IN = "in --columns"
@@ -83,6 +90,9 @@ def table_without(head: bytes, known: Mapping[str, Collection[str]]) -> tuple[st
     for what, columns in _EXPORTS.items():
         if columns <= set(names):
             return f"a table of {what}", "the same as JSON or JSON lines, in which the service exports them, too"
+    for of, option, must, may in _NO_LOGS:
+        if must <= set(names) <= must | may:
+            return f"a table of {of}, which is no log", f"{option} FILE, which reads it, or another folder"
     in_any_case = {name for listed in known.values() for name in listed}
     if len(names) < 2 or any(len(name) > _LONGEST_NAME for name in names):
         return None

@@ -18,11 +18,14 @@ from graphs.traces.missing_names import is_missing_name
 from graphs.traces.record import FLOAT_RANGE, LARGEST_FLOAT
 
 __all__ = [
+    "OF_LABELS",
+    "OF_TASKS",
     "REWARDS",
     "TASK_KIND",
     "TRACE",
     "ambiguous",
     "check_columns",
+    "column_of_traces",
     "columns_of_rewards",
     "contradictory",
     "ids_of",
@@ -40,6 +43,9 @@ TRACE = ("trace", "trace_id")
 TASK_KIND = "task_kind"
 """The column of kinds of tasks, beside groups."""
 
+OF_TASKS = {TASK_KIND: "what kind of task it is", "system": "which system or version ran it"}
+"""These columns of a table of groups, and what they say of a trace."""
+
 REWARDS = "rewards."
 """What the columns of several rewards begin with, in a table of them as in one of events."""
 
@@ -54,12 +60,18 @@ _OF_TRACES = re.compile(r"(?:trace|traj|trajectory|rollout|episode|conversation|
 
 def near_columns(field: str, columns: Collection[str]) -> dict[str, str]:
     """Our names of a table's columns by those of its own, where only one column each may be ours; empty elsewhere."""
-    ids = [name for name in columns if name in TRACE]
-    ids = ids or [name for name in columns if _OF_TRACES.fullmatch(snake_case(name))]
-    values = [field] if _states(field, columns) else likely_columns(field, columns, (*ids, TASK_KIND))
-    if len(ids) != 1 or len(values) != 1:
+    ids = column_of_traces(columns)
+    values = [field] if _states(field, columns) else likely_columns(field, columns, (ids, *OF_TASKS))
+    if not ids or len(values) != 1:
         return {}
-    return {name: ours for name, ours in ((ids[0], TRACE[0]), (values[0], field)) if name not in (*TRACE, ours)}
+    return {name: ours for name, ours in ((ids, TRACE[0]), (values[0], field)) if name not in (*TRACE, ours)}
+
+
+def column_of_traces(columns: Iterable[str]) -> str:
+    """The only column that may have the ids of traces; "" where none or several may."""
+    names = [*columns]
+    ids = [name for name in names if name in TRACE] or [one for one in names if _OF_TRACES.fullmatch(snake_case(one))]
+    return ids[0] if len(ids) == 1 else ""
 
 
 def columns_of_rewards(channel: str, name: str, columns: Iterable[str]) -> tuple[str, list[str]]:
@@ -91,14 +103,14 @@ def check_columns(field: str, name: str, columns: Collection[str]) -> None:
     if not lacks:
         return
     likely = {ours: likely_column(ours, columns, (*TRACE, field)) for ours in lacks}
-    rest = unread_names(columns, (*TRACE, field, TASK_KIND, *OF_LABELS, *likely.values()))
+    rest = unread_names(columns, (*TRACE, field, *OF_TASKS, *OF_LABELS, *likely.values()))
     named = []
     for ours, theirs in likely.items():
         found = [f"`{printable(one, 60)}`" for one in ([theirs] if theirs else rest[:_MOST_RENAMED])]
         which = f"one of {', '.join(found)}" if len(found) > 1 else "".join(found)
         rest_too = f", others to `{REWARDS}NAME`" * (ours == "reward" and len(found) > 1)
         named += [f"{which} to `{ours}`{rest_too}"] if found else []
-    alone = f", or `group` and `{TASK_KIND}` alone" * (field == "group")
+    alone = f", or one of these and `{TASK_KIND}` alone" * (field == "group")
     expected = f"columns `trace` and `{field}`{alone}, which --columns does not name (it is for logs)"
     expected += f": rename {' and '.join(named)}" if named else ""
     raise TraceError(Problem("bad-header", name, 1, "columns", excerpt(", ".join(columns)), expected))
@@ -146,10 +158,10 @@ def ambiguous(
     return ("ambiguous-row", "trace", trace, f"one row with a {field} for each trace") if is_known else None
 
 
-def odd_kind(value: Any) -> tuple[str, str, object, str] | None:
-    """The fault of a cell of kinds of tasks, as of `unusable`; None if it has none."""
+def odd_kind(value: Any, column: str = TASK_KIND) -> tuple[str, str, object, str] | None:
+    """The fault of a cell of kinds of tasks, or of another column `OF_TASKS`, as of `unusable`; None without one."""
     is_odd = isinstance(value, bool | list | dict)
-    return ("bad-type", TASK_KIND, value, "a text or a number: what kind of task it is") if is_odd else None
+    return ("bad-type", column, value, f"a text or a number: {OF_TASKS[column]}") if is_odd else None
 
 
 def unusable(field: str, value: Any, expected: str = "a finite number") -> tuple[str, str, object, str] | None:

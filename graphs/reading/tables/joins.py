@@ -17,8 +17,8 @@ from graphs.reading.source import Lost, Source
 from graphs.reading.tables.csv_rows import is_header, repeated_header, unfinished_line
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.join_rows import (
+    OF_TASKS,
     REWARDS,
-    TASK_KIND,
     TRACE,
     ambiguous,
     check_columns,
@@ -31,7 +31,7 @@ from graphs.reading.tables.join_rows import (
     unread_columns,
     unusable,
 )
-from graphs.reading.tables.kinds_of_tasks import KindsOfTasks, groups_of_kinds
+from graphs.reading.tables.kinds_of_tasks import KindsOfTasks, column_of_kinds
 from graphs.reading.tables.number_texts import NumberTexts
 from graphs.reading.tables.outcome_words import OUTCOME_CELL, OutcomeWords
 from graphs.reading.tables.reward_sources import RewardSources
@@ -40,7 +40,7 @@ from graphs.text import WITHOUT_ROW, counted, excerpt, near_names, printable
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.part import Heading, Part
-from graphs.traces.record import UNSETTLED, WORDED, TraceRecord
+from graphs.traces.record import BY_PEOPLE, UNSETTLED, WORDED, TraceRecord
 
 __all__ = ["REFUSED_ROW", "Join"]
 
@@ -80,6 +80,7 @@ class Join:
     table_of_groups: str = ""
     of_both: bool = False  # whether one table has outcomes and groups
     kinds: dict[str, str] = dataclasses.field(default_factory=dict)  # of tasks, by trace
+    systems: dict[str, str] = dataclasses.field(default_factory=dict)  # likewise
     tasks: KindsOfTasks = dataclasses.field(default_factory=KindsOfTasks)
     written: WrittenIds = dataclasses.field(default_factory=WrittenIds)  # of groups, where a table's ids have types
     others: list[Join] = dataclasses.field(default_factory=list)  # of further columns of rewards, each of a channel
@@ -144,9 +145,10 @@ class Join:
             names = (
                 column_names(source) if is_headed else [key for _, row in rows if isinstance(row, dict) for key in row]
             )
-            if field == "group" and (column := groups_of_kinds(dict.fromkeys(names))):
-                self.tasks = KindsOfTasks(name, column)
-                self.problems.extend(self.tasks.fill(read_rows(source)))
+            column, by = column_of_kinds(dict.fromkeys(names)) if field == "group" else ("", "")
+            if column:
+                self.tasks = KindsOfTasks(name, column, by)
+                self.problems.extend(self.tasks.fill(read_rows(source, ids=(column,))))
                 self.problems.extend(() if has_types else unfinished_line(source, field))
                 if self.tasks.is_empty:
                     raise _without_rows(name, field)
@@ -216,15 +218,16 @@ class Join:
                 self.untold.add(trace)
                 continue
             problem = problem or (unusable(key, value) if outcomes is None else unusable(key, value, OUTCOME_CELL))
-            kind_of_task = row.get(TASK_KIND) if field == "group" else None
-            problem = problem or odd_kind(kind_of_task)
+            of_task = {column: row.get(column) for column in OF_TASKS if field == "group"}
+            problem = next(filter(None, (problem, *(odd_kind(cell, column) for column, cell in of_task.items()))), None)
             is_typed = field == "group" and has_types
             if problem is None and is_typed and self.written.differs(id_text(value), value):
                 problem = "ambiguous-id", field, value, WRITTEN_ALIKE
             if problem is None:
                 into[trace] = id_text(value) if field == "group" else float(value)
-                if kind_of_task is not None and not is_missing_name(text := id_text(kind_of_task)):
-                    self.kinds[trace] = text.strip()
+                for stated, cell in zip((self.kinds, self.systems), of_task.values(), strict=False):
+                    if cell is not None and not is_missing_name(text := id_text(cell)):
+                        stated[trace] = text.strip()
                 self.places[f"{field}\0{trace}"] = (name, line)
             else:
                 for named in {trace, *ids_of(row)}:  # a row that names two traces voids both
@@ -235,7 +238,7 @@ class Join:
                 self.problems.append(Problem(kind, name, line, column, shown, expected, trace, about=field))
         if columns:
             check_columns(field, name, columns)
-            groups = (*near_columns("group", columns), TASK_KIND) if self.of_both else ()
+            groups = (*near_columns("group", columns), *OF_TASKS) if self.of_both else ()
             others = [column for column in columns if column not in groups]
             self.problems.extend(unread_columns(name, others) if field == "reward" else ())
         self.words |= outcomes.kept if outcomes is not None else {}
@@ -260,7 +263,7 @@ class Join:
         tables = (
             self.rewards,
             self.groups,
-            self.tasks.of_group,
+            self.tasks.kinds,
             self.unnamed,
             *self.spoilt.values(),
             *self.lost.values(),
@@ -341,7 +344,8 @@ class Join:
         for join in (self, *self.others):
             join._fill_in_reward(trace)
         trace.group_id = self.groups.get(name, trace.group_id)
-        trace.task_kind = self.tasks.of(trace.group_id, self.kinds.get(name, trace.task_kind))
+        trace.system = self.systems.get(name, trace.system)
+        trace.task_kind = self.tasks.of(name, trace.group_id, self.kinds.get(name, trace.task_kind))
         return name not in self.spoilt["group"] and name not in self.lost["group"] and not self._unknown("group", name)
 
     def _fill_in_reward(self, trace: TraceRecord | Heading) -> None:
@@ -351,7 +355,7 @@ class Join:
             trace.sole = None
         elif name in self.rewards:
             trace.rewards[self.channel] = self.rewards[name]
-            of_log = WORDED.format(self.channel, "")
+            of_log = WORDED.format(self.channel, ""), BY_PEOPLE.format(self.channel)
             trace.metrics = {key: one for key, one in trace.metrics.items() if not key.startswith(of_log)}
             if name in self.words:
                 trace.metrics[WORDED.format(self.channel, self.words[name])] = 1.0
@@ -418,7 +422,7 @@ class Join:
                     expected = f"a trace that was read: its own was refused ({why.kind}, {where})"
                     shown = repr(value) if field == "reward" else excerpt(value)
                     yield Problem(REFUSED_ROW, name, line, field, shown, expected, trace_id, about=field)
-        yield from self.tasks.unmatched() if read is None else ()  # else other processes met them
+        yield from self.tasks.unmatched(self.refused) if read is None else ()  # else other processes met them
         stated = {*self.groups, *self.spoilt["group"], *self.lost["group"]}
         listed = sum(trace in self.met for trace in stated)
         read = len(self.met) if read is None else read

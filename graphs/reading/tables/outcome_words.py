@@ -25,6 +25,13 @@ PAIRS = (
     ("correct", "incorrect"),
     ("resolved", "unresolved"),
     ("solved", "unsolved"),
+    ("up", "down"),
+    ("thumbs_up", "thumbs_down"),
+    ("thumbs up", "thumbs down"),
+    ("👍", "👎"),
+    ("like", "dislike"),
+    ("positive", "negative"),
+    ("good", "bad"),
 )
 """What is read as 1, and what as 0, in capitals or not."""
 _MEANING = {word: (pair, 1 - side) for pair in reversed(PAIRS) for side, word in enumerate(pair)}

@@ -923,3 +923,11 @@ def test_all_scores_are_drawn_that_have_something_to_show(
     found = CliRunner().invoke(cli, command)
     assert found.exit_code == 0, found.output
     assert drawn == [[score for score in SCORES if score not in lacking]]
+
+
+@pytest.mark.slow
+def test_the_figure_has_each_group_size_that_was_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "sizes.svg"
+    call = ["bench", "bias", "-m", "rloo", "--world", "relay-and", "--group-size", "2,3", "--plot", str(path)]
+    assert CliRunner().invoke(cli, call).exit_code == 0
+    assert {"groups of 2", "groups of 3"} <= set(re.findall(r"<!-- (.*?) -->", path.read_text()))

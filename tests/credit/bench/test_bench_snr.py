@@ -397,17 +397,19 @@ def test_decisions_without_a_number_are_counted_and_no_batch_refuses_a_point() -
     assert f"{100 * (1 - points[0].answered):.3g} % of the decisions, which count as 0" in line
 
 
-def test_each_group_size_has_its_curve_and_stands_in_the_figure() -> None:
-    """The figure of two group sizes had the first alone, and no figure said which."""
+def test_each_group_size_has_its_panel_and_stands_in_the_figure() -> None:
+    """The figure of two group sizes had the first alone, and no figure said which; then one panel had all curves."""
     rest = (None, 1, 0.1, 1e3, 9, "full", 1, 1.0, "")
     points = [Point("rloo", "rloo", length, group, 1 / length, 0.9 / length, 1.1 / length, 0.1, *rest)
               for group in (4, 8) for length in (10, 100)]  # fmt: skip
     fits = [line for group in (4, 8) if (line := fit([p for p in points if p.group == group]))]
-    (both,) = draw_snr_report(Report(points, fits, {})).legends
-    assert [text.get_text().partition("  ")[0] for text in both.get_texts()] == [
-        "rloo, groups of 4",
-        "rloo, groups of 8",
-    ]
+    several = draw_snr_report(Report(points, fits, {}))
+    assert [axes.get_title() for axes in several.axes] == ["groups of 4", "groups of 8"]
+    assert len({(axes.get_xlim(), axes.get_ylim()) for axes in several.axes}) == 1
+    assert [text.get_text() for text in several.legends[0].get_texts()] == ["rloo"]
+    for equal_cost in (False, True):
+        labels = [axes.get_ylabel() for axes in draw_snr_report(Report(points, fits, {}), equal_cost=equal_cost).axes]
+        assert ("rollouts" in labels[0]) == equal_cost and not labels[1]
     (one,) = draw_snr_report(Report(points[:2], fits[:1], {}), values=GIVEN_VALUES["snr"]).legends
     title = one.get_title().get_text().replace("\n", " ")
     assert title == f"groups of 4; {GIVEN_VALUES['snr']}; slopes: in brackets half of the 99 % interval; bands: 99 %"

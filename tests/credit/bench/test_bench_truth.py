@@ -22,9 +22,12 @@ from credit.bench.against_truth import (
     Draw,
     Match,
     Scored,
+    _difference,
     _intervals,
+    _paired,
     _scores,
     _sums,
+    _terms,
     differences,
     draw,
     score,
@@ -169,24 +172,54 @@ def test_methods_are_compared_in_pairs_on_the_same_logs() -> None:
     group, truth = np.repeat(np.arange(LEAST_GROUPS), 50), rng.normal(size=50 * LEAST_GROUPS)
     shared = truth + 3 * rng.normal(size=len(truth)) + rng.normal(size=LEAST_GROUPS)[group]
     of = Match("a", "additive", *[1.0] * 11)
-    one, first = (Scored(of, _sums(a, truth, group)) for a in (shared + truth, shared))
-    found = differences(one, first)
+    one, first = (Scored(of, _terms(a, truth), group) for a in (shared + truth, shared))
+    found, (sums, of_first) = differences(one, first), _paired(one, first)
     assert [line.score for line in found] == ["slope", "correlation", "sign"]
     for i, line in enumerate(found):
         expected, *left = (
-            np.subtract(*(_scores(scored.sums[kept].sum(axis=0))[i] for scored in (one, first)))
+            np.subtract(*(_scores(scored[kept].sum(axis=0))[i] for scored in (sums, of_first)))
             for kept in [slice(None), *(np.arange(LEAST_GROUPS) != out for out in range(LEAST_GROUPS))]
         )
         half = 2.022691 * np.sqrt((LEAST_GROUPS - 1) * np.var(left))
         assert [line.difference, line.low, line.high] == pytest.approx([expected, expected - half, expected + half])
-    alone = np.ptp(_intervals(one.sums), axis=1)
+    alone = np.ptp(_intervals(sums), axis=1)
     assert found[0].high - found[0].low < 0.1 * alone[0]  # the noise of both is one
     assert [_less(line) for line in differences(one, one)] == ["equal"] * 3
-    rare = first.sums.copy()
+    rare = of_first.copy()
     rare[:4, 7] -= 1  # four groups in which one sign differs
-    assert np.isnan(differences(Scored(of, rare), first)[2].low)
-    few = differences(*(Scored(of, scored.sums[1:]) for scored in (one, first)))
+    assert np.isnan(_difference(np.stack([rare, of_first]), 2)[1])
+    few = differences(*(Scored(of, scored.terms[:, group > 0], group[group > 0]) for scored in (one, first)))
     assert np.isnan(few[0].low) and _less(few[0]) == f"{few[0].difference:+.3f}"
+
+
+def test_a_difference_is_over_the_decisions_that_both_answer() -> None:
+    """A method that is silent, with a 0 or without a number, where another one is wrong was surely better than it."""
+    rng = np.random.default_rng(0)
+    group, truth = np.repeat(np.arange(LEAST_GROUPS), 50), rng.normal(size=50 * LEAST_GROUPS)
+    speaks = truth + 2 * rng.normal(size=len(truth))
+    of = Match("a", "additive", *[1.0] * 11)
+    answers = Scored(of, _terms(speaks, truth), group)
+    right = speaks * truth > 0
+    for silent in (0.0, np.nan):
+        chooses = Scored(of, _terms(np.where(right, speaks, silent), truth), group)
+        for line in differences(chooses, answers)[2:] if silent == 0 else differences(chooses, answers):
+            assert (line.difference, _less(line), line.decisions) == (0, "equal", right.sum()), line
+
+
+@pytest.mark.slow
+def test_decisions_that_a_score_stands_on_are_counted_in_the_table(tmp_path: Path) -> None:
+    """Of `sign`, which leaves zeros out, the table had all decisions, and of differences none."""
+    call = ["bench", "truth", "-m", "rloo,discounted_return", "--world", "pivotal", "--events", "30", "--traces", "80"]
+    assert not CliRunner().invoke(cli, [*call, "--table", str(tmp_path / "t.csv")]).exit_code
+    rows = {(row["method"], row["quantity"], row["less"] or ""): row["n"]
+            for row in pyarrow.csv.read_csv(tmp_path / "t.csv").to_pylist()}  # fmt: skip
+    batch = draw("pivotal", events=30, traces=80)
+    truth = np.abs(batch.increments[batch.chosen]) > 1e-9
+    numbers = [np.asarray(credit.run(batch.traces, name).advantage)[batch.chosen] for name in call[3].split(",")]
+    one, other = (truth & (np.abs(x) > 1e-5) for x in numbers)
+    assert rows["rloo", "slope", ""] == rows["discounted_return", "slope", "rloo"] == len(truth)
+    assert (rows["rloo", "sign", ""], rows["discounted_return", "sign", ""]) == (one.sum(), other.sum())
+    assert rows["discounted_return", "sign", "rloo"] == np.sum(one & other) < len(truth)
 
 
 @pytest.mark.sampled
@@ -203,22 +236,25 @@ def test_intervals_cover_over_groups_drawn_by_seed(kind: str, size: int) -> None
     group = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)][log.chosen]
     rng = np.random.default_rng(0)
     whole: dict[str, np.ndarray] = {}
+    scored: dict[str, Scored] = {}
+    of, held = Match("a", kind, *[1.0] * 11), []
     for method in ("rloo", "gae"):
         advantage = np.asarray(credit.run(log.traces, method).advantage, np.float64)[log.chosen]
-        sums = whole[method] = _sums(advantage, log.increments[log.chosen], group)
+        scored[method] = Scored(of, _terms(advantage, log.increments[log.chosen]), group)
+        sums = whole[method] = _sums(scored[method].terms, group)
         truth, right = _scores(sums.sum(axis=0)), []
         for _ in range(1000):
             ends = _intervals(sums[rng.integers(0, 300, rng.integers(LEAST_GROUPS, 100))])
             right.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
             assert np.abs(ends[1]).max() < 1 and 0 < ends[2, 0] < ends[2, 1] < 1
         assert (np.mean(right, axis=0) > 0.925).all() and (np.mean(right, axis=0) < 0.97).all(), method
-    of, held = Match("a", kind, *[1.0] * 11), []
-    less = [line.difference for line in differences(Scored(of, whole["gae"]), Scored(of, whole["rloo"]))]
+    pair = _paired(scored["gae"], scored["rloo"])
+    less = [_difference(pair, score)[0] for score in range(3)]
     for _ in range(1000):
         kept = rng.integers(0, 300, rng.integers(LEAST_GROUPS, 100))
-        lines = differences(Scored(of, whole["gae"][kept]), Scored(of, whole["rloo"][kept]))
-        held.append([np.nan if np.isnan(line.low) else line.low <= true <= line.high
-                     for line, true in zip(lines, less, strict=True)])  # fmt: skip
+        ends = [_difference(pair[:, kept], score)[1:] for score in range(3)]
+        held.append([np.nan if np.isnan(low) else low <= true <= high
+                     for (low, high), true in zip(ends, less, strict=True)])  # fmt: skip
     stated = np.isfinite(held).sum(axis=0)
     assert (np.nanmean(held, axis=0)[stated > 200] > 0.925).all() and (stated[:2] == 1000).all()
 
@@ -414,7 +450,28 @@ def test_what_an_option_cannot_be_is_said_before_anything_is_drawn(
 OWN_TEAM = """
 from graphs.worlds import TeamWorld
 team = TeamWorld("debate", agents=4, events=30, difficulties=(0.0, 1.0))
+small = TeamWorld("debate", agents=4, events=30, group_size=4)
 """
+
+
+@pytest.mark.slow
+def test_groups_have_the_size_that_ones_own_world_states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The option's default of 8 took its place without a word."""
+    (tmp_path / "stated_size.py").write_text(OWN_TEAM)
+    monkeypatch.chdir(tmp_path)
+    assert np.bincount(draw("stated_size:small", traces=16).runs.group).tolist() == [4] * 4
+    assert np.bincount(draw("stated_size:small", traces=16, group_size=8).runs.group).tolist() == [8] * 2
+    call = ["bench", "truth", "-m", "rloo", "--traces", "16", "--world", "stated_size:small"]
+    found = CliRunner().invoke(
+        cli, [*call, "--world", "pivotal", "--agents", "4", "--table", "t.csv", "--plot", "t.svg"]
+    )
+    shown = " ".join(found.stdout.split())
+    assert "answers in 4 groups of 4" in shown and "answers in 2 groups of 8" in shown, found.output
+    sizes = {(row["world"], row["group_size"]) for row in pyarrow.csv.read_csv("t.csv").to_pylist()}
+    assert sizes == {("stated_size:small", 4), ("pivotal", 8)} and "groups of 4, 8" in Path("t.svg").read_text()
+    other = CliRunner().invoke(cli, [*call, "--group-size", "8"])
+    assert "stated_size:small states groups of 4; --group-size 8 is used" in other.stderr
+    assert "groups of 8" in other.stdout and "states groups" not in found.stderr
 
 
 @pytest.mark.slow
@@ -453,7 +510,7 @@ def test_how_many_groups_an_interval_is_of_stands_in_every_form(drawn: Draw, tmp
     call = ["bench", "truth", "-m", "rloo,grpo", "--world", "pivotal", "--events", "30", "--traces", "352"]
     for suffix in ("csv", "tex"):
         shown = CliRunner().invoke(cli, [*call, "--table", str(tmp_path / f"t.{suffix}")])
-        assert "decisions, answers in 44 groups" in shown.stdout, shown.output
+        assert "decisions, answers in 44 groups of 8" in shown.stdout, shown.output
     few = CliRunner().invoke(cli, [*call[:-1], "80", "--table", str(tmp_path / "few.tex")]).stdout
     assert "no 95 % intervals, of fewer than 40 groups of traces; --traces 320 draws 40" in few
     assert "intervals of pairs" not in few + (tmp_path / "few.tex").read_text()  # it said that there were

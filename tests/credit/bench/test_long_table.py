@@ -90,7 +90,11 @@ def test_latex_states_shared_conditions_once_and_what_is_not_there() -> None:
         Measured("rloo", "snr", 0.0, world="heavy_1", length=1000, shown="equal"),
     ], "my_file")  # fmt: skip
     assert text.startswith("\\begin{table}\n")
-    assert r"\caption{snr (heavy\_1; in brackets 99~\% intervals)}" in text and r"\label{tab:my-file-snr}" in text
+    assert (
+        r"\caption{snr, by trace length (heavy\_1)}" in text
+        and "in brackets 99~\\% intervals\\par" in text
+        and r"\label{tab:my-file-snr}" in text
+    )
     assert r"method & T~=~10 & T~=~1,000 \\" in text
     assert r"mine:a\_b & $-0.25$ ($-0.5$ to 0.12) & -- \\" in text and r"rloo & 1,774 & equal \\" in text
 
@@ -104,7 +108,7 @@ def test_latex_has_what_compares_with_nobody_at_the_sizes_of_the_others() -> Non
         text = latex([*others, *alone], "t")
         assert "--" not in text and text.count("0.25") == text.count("0.5 ") == 2 * len(sizes)
         assert "groups of 1" not in text and "of one trace, compared with none: coma" in text
-    assert r"\caption{bias (groups of 1)}" in latex(alone, "t")
+    assert r"\caption{bias, by world (groups of 1)}" in latex(alone, "t")
 
 
 def test_what_compares_with_nobody_has_no_column_that_is_its_alone() -> None:
@@ -121,7 +125,8 @@ def test_latex_writes_powers_of_ten_and_says_settings_once() -> None:
     small = Measured("rloo", "area", -8.32e-5, world="a", shown="-8e-05")
     rates = [Measured("rloo", "rate", 0.4, world=world, shown="0.4") for world in "ab"]
     text = latex([small, *rates], "t")
-    assert r"rloo & $-8 \times 10^{-5}$ \\" in text and r"\caption{area (a; rate: 0.4 throughout)}" in text
+    assert r"rloo & $-8 \times 10^{-5}$ \\" in text and r"\caption{area (a)}" in text
+    assert "rate: 0.4 throughout\\par" in text
     assert text.count(r"\begin{table}") == 1
     assert latex([small, rates[0], rates[1]._replace(shown="0.8")], "t").count(r"\begin{table}") == 2
     assert latex(rates, "t").count(r"\begin{table}") == 1  # nothing else has a caption
@@ -144,8 +149,8 @@ def test_latex_of_training_has_the_marks_and_the_words_of_the_screen(tmp_path: P
     path, notes = tmp_path / "t.tex", _notes(_about(compared, rates, ()))
     save_numbers(numbers, path, notes)
     assert path.read_text().startswith("% needs \\usepackage{booktabs}\n\\begin{table}\n")
-    tables = {text.split(" (")[0]: text for text in path.read_text().split(r"\caption{")[1:]}
-    assert list(tables) == ["rate", "area", "final", r"events to 90~\%", "area less that of rloo", "ahead"]
+    tables = {re.search(r"label{tab:t-(.*)}", text)[1]: text for text in path.read_text().split(r"\caption{")[1:]}  # type: ignore[index]
+    assert list(tables) == ["rate", "area", "final", "events-to-90", "area-less-that-of-rloo", "ahead"]
     assert all(
         "steps 60, groups a step 4, optimizer adam, policy tabular, rates 0.2,0.4,0.8, seeds 8" in text
         for text in tables.values()
@@ -153,7 +158,8 @@ def test_latex_of_training_has_the_marks_and_the_words_of_the_screen(tmp_path: P
     assert r"mine:b & 0.2 at edge \\" in tables["rate"] and "at edge: the smallest or" in tables["rate"]
     assert "averaged over the budget, median over seeds; share: (J~$-$~J$_0$)~/~(J*~$-$~J$_0$)" in tables["area"]
     assert r"rloo & 1.000 (1.000 to 1.000) \\" in tables["final"] and "interval" in tables["final"]
-    less = tables["area less that of rloo"]
+    less = tables["area-less-that-of-rloo"]
+    assert less.startswith("Area under the learning curve, less rloo's (t, groups of 4, ")
     assert r"to $+0.027$) *\dag{} \\" in less and r"grpo & 0 (0 to 0) \\" in less
     assert r"* if the signed-rank" in less and r"\dag{}: not the rate of the first method" in less
     assert "signed-rank" not in tables["area"] and r"mine:b & 8 of 8 \\" in tables["ahead"]
@@ -189,7 +195,7 @@ def test_what_is_left_out_has_no_columns_of_sizes_in_which_it_is_not_tried() -> 
         assert [number.group_size for number in found if number.method == "c3"] == [4]
         text = latex(found, "t")
         assert text.count(r"\begin{tabular}") == 1 and "groups of 1" not in text and "--" not in text
-        assert r"\caption{bias (w, groups of 4; left out: c3 (too many); of one trace" in text
+        assert r"\caption{bias (w, groups of 4)}" in text and "left out: c3 (too many)\\par\nof one trace" in text
     alone = with_absent(numbers[1:2], [Absent("critic", "w", "no")])
     assert [number.group_size for number in alone] == [1, 1]
 
@@ -264,6 +270,8 @@ def test_each_own_method_has_a_sentence_of_where_it_differs_most() -> None:
     (same,) = to_write([row._replace(value=0.2) for row in rows])[:-1]
     assert " is 0.2 for mine:a and 0.2 for rloo. " in same
     assert ". Conditions: one, groups of 2. Both are equal in both conditions. Source: `" in same
+    own_first = to_write(sorted(rows, key=lambda row: ":" not in row.method))
+    assert [re.findall(r"for (\S+?)\.? ", line) for line in own_first] == [["mine:a", "rloo"], ["mine:b", "rloo"]]
     (last,) = to_write([row for row in rows if ":" not in row.method and row.world == "one"])
     assert " is 0.1 for grpo and 0 for rloo. " in last and ". Conditions: one, groups of 2. Source: `credit" in last
 
@@ -304,7 +312,13 @@ def test_each_score_of_bias_that_is_asked_for_has_a_sentence() -> None:
         shown, plain = (CliRunner().invoke(cli, [*call, "--score", score, *more]).stdout for more in ([], ["--json"]))
         told = json.loads(plain)["to_write"]
         assert [line.partition(": ")[2] for line in shown.splitlines() if line.startswith("to write")] == told
+        of_all = told.pop(0) if score == "all" else told[0]
         assert [line.partition(" is ")[0] for line in told] == [SUBJECTS["bias"][name] for name in names]
+        # Each of eight lines had all of it.
+        source = "Source: `credit bench bias` of orchestration-credit"
+        for fact in ("t is exact, by enumeration.", "Conditions: relay-and, groups of 2.", source):
+            assert fact in of_all and (len(told) == 1 or not any(fact in line for line in told)), (fact, told)
+        assert shown.count("an advantage less the mean advantage of its state") == (score == "all")
 
 
 def test_a_difference_on_fewer_traces_says_so() -> None:
@@ -348,7 +362,7 @@ def test_doctor_and_robustness_have_a_sentence(monkeypatch: pytest.MonkeyPatch) 
     trials = [Trial("never_stops", 9, 8, 20, 1, 0.02), Trial("idle_groups", 11, 11, 20, 0, math.nan)]
     monkeypatch.setattr("credit.bench.doctor_trial.doctor_trials", lambda *_, **__: iter([(20, trials)]))
     rows = [
-        Robustness(name, insertion, taken, 0.0, 0.0, 0.0, answered, "no siblings" * (answered < 1))
+        Robustness(name, insertion, taken, 0.0, 0.0, 0.0, answered, "no siblings" * (answered < 1), 8)
         for name, insertion, taken, answered in (
             ("rloo", "inflated_log", 0.5, 1.0), ("rloo", "padded_spawns", 0.1, 1.0),
             ("gae", "inflated_log", 0.48, 1.0), ("gae", "padded_spawns", 0.3, 0.75),
@@ -381,7 +395,7 @@ def test_one_rule_says_which_numbers_are_equal(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr("credit.bench.rounding.ROUNDING", rounding)
         for ends in ((math.nan, math.nan), (0.1, 0.3)):
             of_snr = Difference("b", "a", 10, 8, 0.2, *ends, 80, 20).text()
-            of_truth = _less(OfTruth("b", "a", "additive", "sign", 0.2, *ends, 50))
+            of_truth = _less(OfTruth("b", "a", "additive", "sign", 0.2, *ends, 50, 900))
             of_file = table_of([Measured("b", "snr", 0.2, *ends, less="a")]).column("mark")[0].as_py()
             assert [said == "equal" for said in (of_snr, of_truth, of_file)] == [equal] * 3
 
@@ -462,16 +476,16 @@ CALLS = {
 
 SAID = {
     "bias": {
-        "": "; exact numbers, by enumeration of all batches, without draws; ",
+        "": "exact numbers, by enumeration of all batches, without draws; ",
         "first": "stop-rewards: The lead stops or asks the worker, up to twice;",
-        ".*": "groups of 3; ",
+        ".*": "(groups of 3)",
         "bias": r"$|$E g~$-$~$\nabla$J$|$~/~$|$$\nabla$J$|$, the distance of the mean gradient",
         "variance": r"times the runs of a batch, over $|$$\nabla$J$|$$^2$",
     },
     "truth": {
         ".*": "groups of 8, topology swarm, agents 5, events 30, traces 320, seed 0",
         "slope.*": r"of the advantage on the true increment, $\Sigma$ A D~/~$\Sigma$ D$^2$",
-        "slope less.*": "each score on the decisions that the method answers",
+        "slope less.*": "over the decisions that both answer",
     },
     "snr": {
         ".*": "effort quick, seed 0",
@@ -483,7 +497,7 @@ SAID = {
         "area": "the share, averaged over the budget",
     },
 }
-"""Words of captions: those had no condition, no definition and no seed in three of the four."""
+"""Words of captions and of what stands below: no condition, no definition and no seed stood in three of the four."""
 
 
 @pytest.mark.slow
@@ -497,10 +511,15 @@ def test_latex_has_the_cells_of_the_screen(name: str, tmp_path: Path) -> None:
     screen = [re.split(r"\s{2,}", line.strip()) for line in found.stdout.splitlines()]
     tables = re.split(r"\\begin{table\*?}", path.read_text())[1:]
     assert len(tables) >= 4
-    captions = {caption.split(" (")[0]: caption for caption in re.findall(r"\\caption{(.*)}", path.read_text())}
-    first, *others = captions.values()
+    titles = [title.replace("-", " ") for title in re.findall(r"\\label{tab:table-(.*)}", path.read_text())]
+    captions = dict(zip(titles, re.findall(r"\\caption{(.*)}", path.read_text()), strict=True))
     label = re.search(r"\\label{(.*)}", path.read_text())
-    assert label and all(caption.endswith(rf"; more: Table~\ref{{{label[1]}}}") for caption in others), captions
+    more = rf"; notes: Table~\ref{{{label[1]}}}"  # type: ignore[index]
+    assert all(caption.endswith(more) for caption in [*captions.values()][1:]), captions
+    # A caption had 90 words: what a score is, the worlds, what was left out and what options mean.
+    assert all(len(caption.removesuffix(more).split()) < 30 for caption in captions.values()), captions
+    captions = dict(zip(captions, tables, strict=True))
+    first, *others = tables
     of_all = {OPTIONS, *(words for quantity, words in SAID[name].items() if quantity in ("", "first"))}
     assert all(words in first and not any(words in caption for caption in others) for words in of_all), captions
     for quantity, words in SAID[name].items():
@@ -510,7 +529,9 @@ def test_latex_has_the_cells_of_the_screen(name: str, tmp_path: Path) -> None:
         assert of_quantity and all(words in caption for caption in of_quantity), (quantity, captions)
     assert all(ord(sign) < 128 for caption in captions.values() for sign in caption), captions
     for table in tables:
-        if re.search(r"\\caption{(closed form|traces)", table):  # the screen has the last, and from least to most
+        if re.search(
+            r"\\caption{(Signal to noise by formula|Traces)", table
+        ):  # the screen has the last, and from least to most
             continue
         header, *lines = re.findall(r"^(.*) \\\\$", table, re.MULTILINE)
         for line in lines:
@@ -740,7 +761,8 @@ def test_nine_numbers_of_three_worlds_fit_one_tabular(tmp_path: Path) -> None:
     text = (tmp_path / "all.tex").read_text()
     assert text.count(r"\begin{tabular}") == 1 and r"\multicolumn{3}{c}{cosine}" in text
     assert r"\cmidrule(lr){2-4}\cmidrule(lr){5-7}\cmidrule(lr){8-10}" in text
-    assert r"\caption{bias, cosine, relative (bench bias: groups of 5)}" in text
+    words = "Relative bias of the policy gradient; cosine of the mean and the true gradient; variance of the gradient"
+    assert rf"\caption{{{words} over its squared mean, by world (bench bias: groups of 5)}}" in text
     assert text.index(r"\end{tabular}") < text.index("1 is the same direction") < text.index(r"\end{minipage}")
 
 
@@ -800,6 +822,7 @@ def test_what_has_no_room_stands_in_a_table_of_each_benchmark(tmp_path: Path) ->
     labels = [re.search(r"\\label{(.*)}", text)[1] for text in floats]  # type: ignore[index]
     assert labels == ["tab:all-bias", "tab:all-bias-2", "tab:all-snr"]
     captions = [re.search(r"\\caption{(.*)}\n", text)[1] for text in floats]  # type: ignore[index]
+    assert captions[0].startswith("Relative bias") and captions[1].startswith("Cosine of the mean and")  # what each has
     assert captions[1].endswith(r"; notes: Table~\ref{tab:all-bias}") and "ref" not in captions[0] + captions[2]
     assert ["1 is the same direction" in text for text in floats] == [True, False, False]
     assert ["Negative: the advantage has the wrong sign" in text for text in floats] == [False, False, True]
@@ -824,7 +847,8 @@ def test_captions_of_latex_are_short_and_notes_are_no_advice_for_a_shell(tmp_pat
     text = (tmp_path / "all.tex").read_text()
     captions = re.findall(r"\\caption{(.*)}", text)
     assert len(captions) == 2 and all(len(caption.split()) <= 60 for caption in captions), captions
-    assert captions[0].startswith("bias (bench bias: w, groups of 4, setting 0 0, ") and captions[1] == "snr"
+    assert captions[0].startswith("Relative bias of the policy gradient (bench bias: w, groups of 4, setting 0 0, ")
+    assert captions[1] == "Signal to noise of one decision's advantage"
     assert r"bench snr: w, groups of 4, setting 0 0" in text and text.count("names no others") == 3
     for file in ("all.tex", "snr.tex"):
         told = (tmp_path / file).read_text()
@@ -940,3 +964,15 @@ def test_a_name_of_ones_own_is_none_of_the_library() -> None:
         assert refused.exit_code in (1, 2) and why in refused.stderr, refused.output
     again = pickle.loads(pickle.dumps(own_name("a=estimators:rloo")))
     assert (again, function_of(again)) == ("a", "estimators:rloo")
+
+
+def test_conditions_of_latex_stand_in_header_rows_and_captions_name_what_they_are_of() -> None:
+    """Each of six columns said "relay-and" above "groups of 2", and captions were a list of names."""
+    numbers = [
+        Measured("rloo", "cosine", 0.5, world=world, group_size=k, bench="bias")
+        for world in ("relay-and", "stop-rewards") for k in (2, 3, 4)
+    ]  # fmt: skip
+    text = latex(numbers, "t")
+    assert r"\caption{Cosine of the mean and the true gradient, by world and group size}" in text
+    assert r" & \multicolumn{3}{c}{relay-and} & \multicolumn{3}{c}{stop-rewards} \\" in text
+    assert "\n\\cmidrule(lr){2-4}\\cmidrule(lr){5-7}\nmethod & groups of 2 & groups of 3 & groups of 4 & groups" in text

@@ -30,7 +30,7 @@ def test_a_broadcast_pays_what_was_inserted_and_a_true_critic_does_not() -> None
 def test_outcomes_are_of_any_world_of_bench_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It took no world, and so no heavy tails."""
     (tmp_path / "inserted_into.py").write_text(
-        "from graphs.worlds import TeamWorld\nteam = TeamWorld('debate', agents=4, events=30)\n"
+        "from graphs.worlds import TeamWorld\nteam = TeamWorld('debate', agents=4, events=30, group_size=4)\n"
     )
     monkeypatch.chdir(tmp_path)
     call = ["bench", "robustness", "-m", "rloo", "-m", "critic", "--json", "--world"]
@@ -40,5 +40,11 @@ def test_outcomes_are_of_any_world_of_bench_truth(tmp_path: Path, monkeypatch: p
         assert found.exit_code == 0, found.output
         rows[world] = json.loads(found.stdout)["rows"]
     assert rows["heavy"] != rows["additive"] != rows["inserted_into:team"]
+    sizes = {world: {row["group_size"] for row in of} for world, of in rows.items()}
+    assert sizes == {
+        "additive": {8},
+        "heavy": {8},
+        "inserted_into:team": {4},
+    }  # what one's own states, as in bench truth
     refused = CliRunner().invoke(cli, [*call, "relay-and"])
     assert refused.exit_code == 1 and "`credit bench bias --world relay-and` takes it" in refused.stderr

@@ -52,6 +52,7 @@ def written(path: Path) -> Path:
     return path
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 def test_the_summary_of_a_converted_table_is_that_of_the_table(ending: str, tmp_path: Path) -> None:
     """Arguments and errors were dropped: retries, loops and why a call failed were unknown."""

@@ -38,7 +38,9 @@ def log(folder: Path, *, whole: bool, told: bool) -> Path:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-@pytest.mark.parametrize(("whole", "told"), [(True, True), (False, True), (True, False)])
+@pytest.mark.parametrize(
+    ("whole", "told"), [pytest.param(True, True, marks=pytest.mark.slow), (False, True), (True, False)]
+)
 def test_a_sign_is_explained_where_it_stands(command: list[str], whole: bool, told: bool, tmp_path: Path) -> None:
     """`≥` and `–` were explained above and below tables without either."""
     name, *options = command
@@ -49,6 +51,7 @@ def test_a_sign_is_explained_where_it_stands(command: list[str], whole: bool, to
         assert (f"{sign}:" in printed) == bool(stands), (sign, printed)
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("command", [*COMMANDS, ["metrics"], ["metrics", "--of", "team"], ["doctor"]], ids=" ".join)
 def test_a_legend_is_read(command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line of 80 to 120 words stood under each table: what columns say by their names, and signs of no cell."""

@@ -456,13 +456,11 @@ def test_what_all_traces_cost_stands_below_the_triage(tmp_path: Path) -> None:
     lines = [trace(name, "q", None, events=events, edges=[], costs=costs, model="big") for name in "ab"]
     log, table = write(tmp_path / "x.jsonl", lines), tmp_path / "prices.csv"
     table.write_text("model,input,output\nbig,1,10\nbigg,1,1\n")
-    stated = "costs.money, as the log states it of all 2 traces: 0.5"
+    stated = "costs.money, logged of all 2 traces: 0.5"
     shown = run("summary", log).stdout.splitlines()
     assert "all traces: 6,000 tokens generated, 30,000 read, 8 seconds of work" in shown and stated in shown
     shown = run("summary", log, "--prices", table).stdout.splitlines()
-    assert (
-        "all traces: 6,000 tokens generated, 30,000 read, 8 seconds of work, 0.09 money at the table's prices" in shown
-    )
+    assert "all traces: 6,000 tokens generated, 30,000 read, 8 seconds of work, 0.09 money at the given prices" in shown
     told = json.loads(run("summary", log, "--prices", table, "--json").stdout)
     assert (
         told["total"]["money"] == {"total": pytest.approx(0.09), "missing": 0}
@@ -470,7 +468,7 @@ def test_what_all_traces_cost_stands_below_the_triage(tmp_path: Path) -> None:
     )
     write(log, [lines[0] | {"metrics": {"lost_parts": 1, "unlogged_calls": 1}}, lines[1] | {"model": "bog"}])
     shown = run("summary", log, "--prices", table).stdout.splitlines()
-    money = "≥ 8 seconds of work, ≥ 0.045 money at the table's prices"
+    money = "≥ 8 seconds of work, ≥ 0.045 money at the given prices"
     assert f"all traces: ≥ 6,000 tokens generated, ≥ 30,000 read, {money}" in shown
     assert "no row of the table prices these models: bog" in shown
 
@@ -598,6 +596,16 @@ def test_a_long_name_of_a_tool_is_whole_in_json_and_leaves_room_in_the_table(
     assert found["tool"] == tool and found["why"] == f"error of {tool}; no later call of it succeeded"
     monkeypatch.setenv("COLUMNS", "180")
     assert "error of mcp__github__create_pul…; no later call of it succeeded" in run("summary", log).stdout
+
+
+def test_the_head_cuts_long_ids_so_that_show_takes_them(tmp_path: Path) -> None:
+    """An id of 36 characters stood in each of the first lines."""
+    ids = [f"{number:08d}-8e66-4b0c-94f5-48ff0e9fd6af" for number in range(4)]
+    logs = [tool_log(name, f"q{i}", 0.0, [("web", "error")]) for i, name in enumerate(ids)]
+    log = write(tmp_path / "x.jsonl", logs)
+    line = next(line for line in run("summary", log).stdout.splitlines() if line.startswith("What went wrong most"))
+    assert line.endswith(" of trace 00000000-8e66…") and ids[0] not in line
+    assert ids[0] in run("show", log, "--trace", line.split()[-1]).stdout
 
 
 @pytest.mark.parametrize("columns", ["50", "80", "100", "200"])

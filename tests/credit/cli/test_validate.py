@@ -245,10 +245,10 @@ def test_a_refusal_for_want_of_outcomes_names_what_the_log_has(
 def test_a_refusal_for_want_of_outcomes_names_the_row_of_the_table(chunks: list[str], tmp_path: Path) -> None:
     path = write(tmp_path / "x.jsonl", [trace(name, "q", None) for name in "ab"])
     table = tmp_path / "rewards.csv"
-    table.write_text("trace,reward\na,good\nb,bad\n")
+    table.write_text("trace,reward\na,fine\nb,poor\n")
     result = run("assign", path, "--rewards", table, "-o", tmp_path / "out.csv", *chunks)
     assert result.exit_code == 1
-    words = f"{table}:2: trace 'a': reward is 'good'; expected {OUTCOME_CELL}"
+    words = f"{table}:2: trace 'a': reward is 'fine'; expected {OUTCOME_CELL}"
     assert f"{words} [non-finite-reward] and 1 more; expected" in result.stderr
 
 

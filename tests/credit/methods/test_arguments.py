@@ -155,7 +155,7 @@ def test_methods_say_that_event_rewards_without_a_number_count_as_none() -> None
     assert np.array_equal(without.advantage, unknown.advantage)
 
 
-PAID = ("rloo", "grpo", "dr_mas", "gae", "turn_baseline", "discounted_return")
+PAID = ("rloo", "gae", "turn_baseline")
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in PAID else pytest.mark.slow) for n in credit.METHODS])

@@ -92,7 +92,7 @@ def advantages(path: Path, method: str) -> dict[tuple[str, int], tuple[float, bo
 
 
 @pytest.mark.parametrize("method", ["rloo", "grpo", "dr_grpo", "dr_mas"])
-@pytest.mark.parametrize("odd", [1, 2, 3])
+@pytest.mark.parametrize("odd", [1, *(pytest.param(odd, marks=pytest.mark.slow) for odd in (2, 3))])
 @pytest.mark.parametrize("form", FORMATS)
 def test_the_others_are_compared_as_if_odd_traces_were_absent(form: str, odd: int, method: str, tmp_path: Path) -> None:
     runs = drawn(odd, odd)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,8 @@ def test_units_cross_and_their_rows_add_up_to_those_of_each(tmp_path: Path) -> N
         assert refused.exit_code == 1 and "each once" in refused.output
     told = json.loads(CliRunner().invoke(cli, ["costs", str(tmp_path), "--by", "agent, model", "--json"]).stdout)
     assert told["by"] == "agent,model" and told["costs"][0]["unit"] == "worker, big"
+    printed = CliRunner().invoke(cli, ["costs", str(tmp_path), "--by", "agent,model"]).stdout
+    assert "seconds of work of a model's row: without those of the tools that it called" in printed  # calls it counts
 
 
 def test_sums_by_hand(traces: Traces, tmp_path: Path) -> None:
@@ -499,7 +502,7 @@ def test_costs_of_whole_traces_are_summed_beside_those_of_events(tmp_path: Path)
     assert stated_sums(traces) == {"money": Amount(0.5, 1)}
     assert cost_rows(traces, "agent")[0].tokens == Amount(None, 2)  # not 0, though effects generate none
     shown = CliRunner().invoke(cli, ["costs", str(tmp_path / "log.jsonl")])
-    assert "costs.money, as the log states it of 1 of 2 traces: 0.5" in shown.output
+    assert "costs.money, logged of 1 of 2 traces: 0.5" in shown.output
 
 
 def test_without_an_outcome_no_group_is_said_to_have_equal_ones(tmp_path: Path) -> None:
@@ -540,7 +543,7 @@ def test_the_share_of_the_money_that_went_into_failed_traces_is_told(tmp_path: P
     found = failed_cost(whole, read_prices(prices))
     assert found is not None and [found.failed, found.total] == pytest.approx([each, 3 * each])
     assert found.told() == (
-        "of traces with an outcome, 0.01092 of 0.03276 money at the given prices (33 %) went into failed ones"
+        "of traces with an outcome, 33 % of the money at the given prices (0.01092 of 0.03276) went into failed ones"
     )
     assert found.told() in CliRunner().invoke(cli, ["summary", str(tmp_path), "--prices", str(prices)]).stdout
     for one in lines[:3]:
@@ -548,22 +551,24 @@ def test_the_share_of_the_money_that_went_into_failed_traces_is_told(tmp_path: P
     lines[1]["model"], lines[2]["rewards"] = "other", {"team": 1.0}
     most = [*lines[:3], *(line(f"m{i}", "q", 1.0, "big") for i in range(8))]
     found = failed_cost(read(tmp_path, *most), read_prices(prices))
-    assert found is not None and found.told().endswith(
-        "(18 %) went into failed traces, of what is known: no price for other"
+    assert found is not None and re.fullmatch(
+        r"18 % of the money at the given prices \([\d.]+ of [\d.]+\) went into failed traces, of what is known: "
+        "no price for other",
+        found.told(),
     )
     # Of three, a third of all tokens has no price: no share of the money is told, nor what a success cost.
     few = read(tmp_path, *lines[:3])
     found = failed_cost(few, read_prices(prices))
-    assert found is not None and found.told() == "80 of 120 tokens generated (67 %) went into failed traces"
+    assert found is not None and found.told() == "67 % of the tokens generated (80 of 120) went into failed traces"
     assert paid_for_success(read(tmp_path, *most), read_prices(prices)) and not paid_for_success(
         few, read_prices(prices)
     )
     logged = [line(f"t{i}", "q", float(i > 0), "big", costs={"tokens": 40, "money": 4.0 + 8 * i}) for i in range(2)]
     logged[1]["costs"] |= {"money": 1234567.0}
     found = failed_cost(read(tmp_path, *logged))
-    assert found is not None and found.told() == "4 of 1,234,571 money as logged (<1 %) went into failed traces"
+    assert found is not None and found.told() == "<1 % of the logged cost (4 of 1,234,571) went into failed traces"
     tokens = failed_cost(read(tmp_path, *[line(f"t{i}", "q", float(i > 0), "big") for i in range(4)]))
-    assert tokens is not None and tokens.told() == "40 of 160 tokens generated (25 %) went into failed traces"
+    assert tokens is not None and tokens.told() == "25 % of the tokens generated (40 of 160) went into failed traces"
     assert failed_cost(read(tmp_path, line("t", "q", 1.0, "big"))) is None
     graded = [line(f"t{i}", f"q{i // 8}", i % 8 / 8, "big") for i in range(64)]
     assert failed_cost(read(tmp_path, *graded)) is None, "the worse half of each task is no failure"
@@ -575,12 +580,12 @@ def test_money_that_only_some_calls_state_is_told_as_a_bound(tmp_path: Path) -> 
     one["events"][0]["money"] = 2.5
     read(tmp_path, one)
     printed = CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
-    assert "seconds of work, ≥ 2.5 money as logged\n" in printed
+    assert "seconds of work, ≥ 2.5 in logged cost\n" in printed
     one["events"][3]["money"] = 1.5
     one["costs"]["money"] = 4.0
     read(tmp_path, one)
     printed = CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
-    assert "seconds of work\n" in printed and "costs.money, as the log states it of 1 trace: 4\n" in printed
+    assert "seconds of work\n" in printed and "costs.money, logged of 1 trace: 4\n" in printed
 
 
 def runs(folder: Path, system: str, tasks: str, agents: str) -> list[dict[str, Any]]:

@@ -54,7 +54,7 @@ def test_a_call_that_failed_without_a_count_costs_nothing() -> None:
     assert costs.money.tolist() == pytest.approx([12e-6, 0, 12e-6])
     assert [found[name].value.tolist() for name in ("tokens", "input_tokens", "logged_money")] == [[10], [14], [1]]
     told = failed_cost(assemble([record, of_calls(WHOLE, reward=0.0, name="u")]))
-    assert told is not None and told.told() == "0.5 of 1.5 money as logged (33 %) went into failed traces"
+    assert told is not None and told.told() == "33 % of the logged cost (0.5 of 1.5) went into failed traces"
 
 
 def test_a_call_that_worked_without_a_count_still_makes_a_sum_incomplete() -> None:

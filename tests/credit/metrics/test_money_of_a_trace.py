@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from credit.metrics.event_costs import AS_LOGGED
 from credit.metrics.run_card import run_card
 from credit.metrics.trace_costs import UNSTATED_COST, costs_of_traces
 from credit.sides.side_bounds import bounds_of_sides
@@ -37,7 +38,7 @@ def test_money_of_calls_is_money_of_the_trace(tmp_path: Path) -> None:
     shown = run("metrics", tmp_path, *options).stdout
     assert "logged_money" in shown and "1.467" in shown  # the mean of 0.4, 0.75 and 3.25
     shown = run("summary", tmp_path, *options).stdout
-    assert "money as logged for a success: 2.2, over all traces with an outcome" in shown  # 4.4 for 2
+    assert "logged cost of a success: 2.2, over all traces with an outcome" in shown  # 4.4 for 2
 
 
 def test_what_is_stated_of_the_trace_goes_first(tmp_path: Path) -> None:
@@ -52,7 +53,7 @@ def test_a_call_without_its_money_is_told(tmp_path: Path) -> None:
     assert (bound.metric, bound.first, bound.second) == ("logged_money", pytest.approx(0.4), pytest.approx(2.0))
     assert bound.whole == (False, True)
     card = {line.item: line.value for line in run_card(traces)}
-    assert card["money as logged of a trace"] == "≥ 1.2"  # 4.8 of 4
+    assert card["logged cost of a trace"] == "≥ 1.2"  # 4.8 of 4
 
 
 def test_no_trace_with_its_whole_money_is_told_too(tmp_path: Path) -> None:
@@ -72,6 +73,6 @@ def test_money_by_prices_that_the_log_states_is_told_once(tmp_path: Path) -> Non
         of = (log, "--columns", "money=usd", "--prices", prices)
         shown = [run(*asked, *of).stdout for asked in (("summary",), ("costs",), ("metrics",))]
         for printed in shown:
-            assert ("money at these prices is the money that the log states, in every trace" in printed) == agrees
-            assert ("as logged" in printed) != agrees
+            assert (AS_LOGGED in printed) == agrees
+            assert ("logged cost" in printed.replace(AS_LOGGED, "")) != agrees
         assert ("logged_money" in run("metrics", "--sides", "system", *of).stdout) != agrees

@@ -69,7 +69,8 @@ def test_the_cost_of_repeated_calls_by_hand(
 def test_the_sentence_on_repeated_calls(tmp_path: Path) -> None:
     path = log(tmp_path / "log.jsonl", "X", "x", "yz")
     said = "1 of 4 tool calls repeat a failed call or a loop with equal arguments; with 1 model call for these alone "
-    said += "they cost 11 tokens generated (33 %), 100 read (33 %), 2 seconds of work (25 %)"
+    said += "they cost 33 % of the tokens generated (11), 33 % of the tokens read (100), "
+    said += "25 % of the seconds of work (2)"
     assert f"\n{said}\n" in CliRunner().invoke(cli, ["summary", str(path)]).stdout
     told = json.loads(CliRunner().invoke(cli, ["summary", str(path), "--json"]).stdout)["repeated_cost"]
     assert (told["again"], told["costs"]["tokens"]["total"]) == (1, 11)
@@ -78,8 +79,8 @@ def test_the_sentence_on_repeated_calls(tmp_path: Path) -> None:
 def test_the_page_tells_the_price_of_repeated_calls_at_its_top(tmp_path: Path) -> None:
     """26 % of a run's money stood in a section below, which a boss does not open."""
     for steps, prices, said in (
-        (("X", "x", "yz"), PRICES, "111.5 money at the given prices (33 %)"),
-        (("X", "x", "yz"), None, "11 tokens generated (33 %)"),
+        (("X", "x", "yz"), PRICES, "33 % of the money at the given prices (111.5)"),
+        (("X", "x", "yz"), None, "33 % of the tokens generated (11)"),
         (("X", "x", *"abcdefghijklmnopqrstuv"), PRICES, ""),
         (("x", "y"), PRICES, ""),
     ):

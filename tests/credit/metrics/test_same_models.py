@@ -86,7 +86,7 @@ def test_models_that_are_on_both_sides_are_compared_in_the_tasks_that_have_them(
         ("big", "6"), ("mid", "6"), ("together", "12")]  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
 @pytest.mark.parametrize("reached", [True, False])
 def test_within_a_model_there_is_what_the_version_did_or_no_number(seed: int, reached: bool) -> None:
     """The reviewer's model gains 0.5, the version loses 0.4, and the new side has the better model more often.

@@ -61,9 +61,12 @@ ALIKE = {"auto": [BETTER] * 10, "water": [([1.0], [1.0])] * 3}
 def test_no_side_is_better_than_in_the_tasks_where_only_runs_tell_it() -> None:
     """ "v2 is better than v1" was said of three tasks that rose, and a kind of 5 was starred beside one of 7 and 1."""
     three = compared(traces_of({"": [BETTER] * 3 + [([0.0] * 2, [0.0] * 2)] * 7}))
-    told = "v2 is better than v1 in these tasks (success 0 to 0.3), not surely in others"
+    told = "v2 did better than v1 in the 10 tasks seen (success 0 to 0.3); other tasks may differ"
     assert three.in_short().startswith(told)
-    assert three.changed().startswith("success 0 to 0.3, beyond chance in these tasks, not sure of others")
+    assert three.changed().startswith("success 0 to 0.3, in the tasks seen, not surely in others")
+    only = compared(traces_of({"auto": [BETTER] * 3 + [([0.0] * 2, [0.0] * 2)] * 7, "water": [([1.0], [1.0])] * 3}))
+    told = "v2 did better for auto (in the 10 tasks seen, success 0 to 0.3); other tasks may differ"
+    assert only.in_short().startswith(told)
     same, kinds = ([1.0, 1.0], [1.0, 1.0]), {"bugfix": [BETTER] * 5, "refactor": [BETTER] * 7 + [WORSE]}
     beside = compared(traces_of({kind: [*tasks, *[same] * (10 - len(tasks))] for kind, tasks in kinds.items()}))
     assert {row.kind: row.mark for row in beside.kinds} == dict.fromkeys(kinds, "°")
@@ -75,7 +78,7 @@ def test_a_side_that_is_better_names_the_kind_that_most_of_it_comes_from() -> No
     same = [([1.0, 1.0], [1.0, 1.0])] * 8
     one = compared(traces_of({"refund": [BETTER] * 5 + same[:5], "login": [BETTER] * 2 + same}))
     assert one.rows[0].mark == "*" and {row.kind: row.mark for row in one.kinds} == {"refund": "°", "login": ""}
-    told = "v2 is better than v1 (success 0.65 to 1), most of all for refund (in these tasks 0.5 to 1)"
+    told = "v2 is better than v1 (success 0.65 to 1), most of all for refund (in the 10 tasks seen, 0.5 to 1)"
     assert one.in_short().startswith(told)
     both = compared(traces_of({"refund": [BETTER] * 5 + same[:5], "login": [BETTER] * 5 + same[:5]}))
     assert both.in_short().startswith("v2 is better than v1 (success 0.5 to 1).")
@@ -156,7 +159,7 @@ def test_what_each_kind_costs_is_told_and_one_sum_of_money_is_enough() -> None:
     assert not next(row for row in found.rows if row.metric == "money").stands_out
     assert re.fullmatch(
         r"costs by kind of task: money of fraud [\d.]+ to [\d.]+ \(×3\.\d+\)\*, refund [\d.]+ to [\d.]+ \(×0\.\d+\)\*, "
-        r"tiny [\d.]+ to [\d.]+ \(×[\d.]+\); none beyond chance in tokens generated, seconds of wall clock; "
+        r"tiny [\d.]+ to [\d.]+ \(×[\d.]+\); none beyond chance in seconds of wall clock; "
         r"\* beyond chance",
         found.costs_by_kind(),
     )
@@ -165,10 +168,9 @@ def test_what_each_kind_costs_is_told_and_one_sum_of_money_is_enough() -> None:
     assert names[place + 1 : place + 4] == ["money of fraud", "money of refund", "money of tiny"]
     assert not {"tokens of fraud", "logged_money of fraud", "wall_clock of tiny"} & {*names}
     costs = [row for row in found.kinds if row.metric != "success"]
-    assert {row.rows for row in costs if row.p is not None} == {6}  # of one family; tokens are alike
-    assert {row.without for row in costs if row.metric == "tokens"} == {"no task differs"}
+    assert {row.rows for row in costs if row.p is not None} == {6}  # of one family
     assert with_costs_of({"fraud": 3.0, "refund": 0.4}, tasks=5).costs_by_kind() == (
-        "costs by kind of task: none beyond chance in money, tokens generated, seconds of wall clock"
+        "costs by kind of task: none beyond chance in money, seconds of wall clock"
     )
     assert compared(traces_of({"auto": [BETTER] * 10})).costs_by_kind() == ""
 
@@ -261,7 +263,7 @@ def of_world(seed: int, shift: str) -> tuple[list[tuple[SideDifference, float]],
     return [(row, of_all) for row in whole], [(row, truth[int(row.kind[1:])]) for row in kinds if len(share) > 1]
 
 
-@pytest.mark.parametrize("worlds", [240, pytest.param(8000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("worlds", [80, pytest.param(8000, marks=pytest.mark.slow)])
 def test_stars_of_sides_alike_are_one_in_twenty_and_intervals_hold_the_truth(worlds: int) -> None:
     """Of 40,000 worlds 1.6 to 3.5 % of those that are alike had a star, and 95.8 and 95.3 % of intervals held it."""
     stars: dict[str, list[bool]] = collections.defaultdict(list)

@@ -166,4 +166,4 @@ def test_a_cost_that_changed_is_in_the_answer_beside_failures() -> None:
     )
     up = told.changed().partition("up: ")[2].partition(";")[0]
     assert up.startswith("failures per call of fetch_the_") and up.endswith(", …")
-    assert "money that the log states" in up
+    assert "logged cost" in up

@@ -117,7 +117,8 @@ def log(folder: Path, systems: Sequence[str], passed: Sequence[float]) -> Path:
     return write(folder / "x.jsonl", lines)
 
 
-@pytest.mark.parametrize("systems", [("v9", "v10"), ("v1", "v9", "v10")])
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize("systems", [("v1", "v9", "v10"), ("v9", "v10")])
 def test_a_verdict_that_differs_by_system_is_told_without_sides(tmp_path: Path, systems: tuple[str, ...]) -> None:
     """`summary` and `doctor` said how often it is wrong over all systems, and nothing of each."""
     path = log(tmp_path, systems, (0.05, 0.05, 0.7)[-len(systems) :])

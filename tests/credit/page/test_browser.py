@@ -620,7 +620,7 @@ def test_the_first_screen_has_money_time_errors_and_failures(window: Any, tmp_pa
     found = tiles(window, out, traces, prices, rloo=credit.run(traces, "rloo"))
     assert found == {
         "traces": "3", "failed: outcome below 1": "2 / 3", "errors": "3",
-        "money at given prices": "≥ 13.75",  # of each call 4 and 0.25 for its tool, of two 0.5 for what they generated
+        "money at the given prices": "≥ 13.75",  # of each call 4 and 0.25 for its tool; two generated 0.5
         "tokens generated, 6M read": "≥ 1,000", "wall clock of traces": "≥ 2 h 13 min",
         "problems of reading": "0",
     }  # fmt: skip
@@ -628,7 +628,7 @@ def test_the_first_screen_has_money_time_errors_and_failures(window: Any, tmp_pa
         record |= {"rewards": {}, "costs": {"money": 0.125}}
     records[0]["metrics"] = {"lost_parts": 1, "unlogged_calls": 1}
     found = tiles(window, out, read(tmp_path, records))
-    assert found["money, as logged"] == "0.375" and not any("outcome" in words for words in found)
+    assert found["logged cost"] == "0.375" and not any("outcome" in words for words in found)
     assert (found["errors"], found["wall clock of traces"]) == ("≥ 3", "≥ 2 h 13 min")
     for record in records:
         del record["costs"]
@@ -679,6 +679,26 @@ def words_at_the_top(window: Any, out: Path, findings: Findings) -> list[str]:
         return [" ".join(text.split()) for text in opened.page.locator("#lead p, #detail p").all_inner_texts()]
 
 
+def test_a_number_that_differs_is_the_first_of_the_table_and_opens_its_trace(window: Any, tmp_path: Path) -> None:
+    """The head named a trace that the table below lacked."""
+    rng, records = np.random.default_rng(0), []
+    for number in range(48):
+        steps = ["lead", *["coder"] * int(rng.integers(1, 4) + 4 * (number % 2)), "writer"]
+        events = [{"id": f"e{i}", "type": "message", "agent": agent, "action": True} for i, agent in enumerate(steps)]
+        records.append({"trace_id": f"t{number}", "task_id": f"q{number // 4}", "events": events, "edges": [],
+                        "rewards": {"team": float(number % 2 == 0)}})  # fmt: skip
+    write_page(Findings.of(read(tmp_path, records), {}), tmp_path / "page.html")
+    with window((tmp_path / "page.html").as_uri()) as opened:
+        shown(opened.page)
+        row = opened.page.locator("#triage tbody tr").first
+        (look,) = (text for text in opened.page.locator("#lead p").all_inner_texts() if text.startswith("Look first"))
+        name, why = row.locator("td, th").first.inner_text(), row.locator("td").last.inner_text()
+        assert " in this failed trace, on average " in why and why[1:] in look
+        button = row.get_by_role("button", name="all of it")
+        button.click()
+        assert name in opened.page.locator("#explorer").inner_text() and opened.complaints == []
+
+
 def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window: Any, tmp_path: Path) -> None:
     """The first words on the screen were about training signals, and the most serious event stood below it."""
     records = [called(number) | {"rewards": {"team": float(number == 1)}} for number in range(3)]
@@ -687,9 +707,10 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
     claims = {"rloo": credit.run(traces, "rloo")}
     assert words_at_the_top(window, tmp_path / "page.html", Findings.of(traces, claims, prices=prices)) == [
         "What failed: 2 of 3 traces with an outcome failed.",
-        "What was lost: 9.5 of 14.25 money at the given prices (67 %) went into failed traces.",
+        "What was lost: 67 % of the money at the given prices (9.5 of 14.25) went into failed traces.",
         "Look first: no error, loop or end is more common in failed traces than chance allows within the one task with "
-        "both.",
+        "both. First in the table below: a, error of web; no later call of it succeeded ({}). It happened in 3 traces: "
+        "2 of 2 failed and 1 of 1 succeeded ones. Show it",
         "Money for a success: 14.25, over all traces with an outcome (an interval takes 12 tasks that differ, 8 with a "
         "success).",
         "What it cost: money 14.25 at the given prices, 1,500 tokens generated and 6M read, 3 h 21 min of wall clock.",
@@ -722,7 +743,7 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
         one for one in words_at_the_top(window, tmp_path / "page.html", Findings.of(again, {})) if " lost" in one
     )
     assert lost.endswith(
-        ": 5 tokens generated (50 %) went into calls that repeat a failed call or a loop with equal arguments."
+        ": 50 % of the tokens generated (5) went into calls that repeat a failed call or a loop with equal arguments."
     )
     silent = [one | {"rewards": {}, "metrics": {"lost_parts": 1, "unlogged_calls": 1}} for one in records[:1]]
     for event in silent[0]["events"]:  # "≥ 0 errors" stood there, which says nothing
@@ -783,6 +804,7 @@ def test_the_receipt_of_a_run_that_stops_at_a_limit_says_so(window: Any, tmp_pat
         receipt = opened.page.locator("#explorer .receipt").first
         until(opened.page, "document.querySelector('#explorer .receipt h3')")
         assert "early end\tthe run stops at a limit" in receipt.inner_text()
+        assert "model\tbig" in receipt.inner_text()
         assert opened.complaints == []
 
 

@@ -385,7 +385,7 @@ def test_ids_with_line_breaks_read_back_and_others_are_refused(tmp_path: Path, s
     ("text", "expected"),
     [
         ("trace,reward\na,1\na,0\n", "line 3: a second label of trace 'a'"),
-        ("trace,reward\na,good\n", "line 2: reward 'good'; expected a finite number"),
+        ("trace,reward\na,fine\n", "line 2: reward 'fine'; expected a finite number"),
         ("trace,reward\na,inf\n", "line 2: reward 'inf'"),
         ("trace,reward\n,1\n", "line 2: no trace"),
         ("trace,reward,split\na,1,x\n", "line 2: column 'split'"),

@@ -52,9 +52,9 @@ def bias(methods: int, places: int, absent: list[Absent]) -> Any:
 
 def truth(methods: int, places: int, absent: list[Absent]) -> Any:
     ends = {f"{field}{end}": 0.5 for field in ("slope", "correlation") for end in ("", "_low", "_high")}
-    rows: list[Any] = [SimpleNamespace(method=name, world=f"world-{place}", answered=0.5, **ends)
+    rows: list[Any] = [SimpleNamespace(method=name, world=f"world-{place}", answered=0.5, group_size=6, **ends)
                        for place in range(places) for name in names_of(methods)]  # fmt: skip
-    return draw_truth(rows, group_size=6, absent=absent)
+    return draw_truth(rows, absent=absent)
 
 
 def snr(methods: int, places: int, absent: list[Absent]) -> Any:

@@ -214,9 +214,10 @@ def test_curves_and_bands_are_the_medians_and_intervals_of_the_table() -> None:
         assert set(band[band[:, 0] == 1, 1]) == ({0.1, 1.0} if seeds == 5 else set())
 
 
-def test_a_learning_curve_has_its_points_at_the_updates() -> None:
+@pytest.mark.parametrize("lengths", [[(5, 6)], pytest.param([(12, 13), (25, 26), (60, 31)], marks=pytest.mark.slow)])
+def test_a_learning_curve_has_its_points_at_the_updates(lengths: list[tuple[int, int]]) -> None:
     """Policies of 5, 12 or 25 steps were held on a grid of 31 points, a staircase."""
-    for steps, points in ((5, 6), (12, 13), (25, 26), (60, 31)):
+    for steps, points in lengths:
         settings = TrainingSettings(steps=steps, groups=1, group_size=2)
         rows = run_training(["rloo"], ["bottleneck"], 2, settings, learning_rates=[0.4])
         line = draw_training(rows).axes[0].lines[0]
@@ -305,6 +306,7 @@ def test_a_matrix_too_small_for_numbers_has_a_bar_of_colours() -> None:
     assert drawn(2, (11, 4)) == ({"1.00", "–"}, [])
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
 def test_the_same_figure_gives_the_same_bytes(kind: str) -> None:
     """Ids of shapes were drawn anew, so that each picture of a repository changed with each run."""

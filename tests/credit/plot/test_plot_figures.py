@@ -274,6 +274,21 @@ def test_methods_stand_in_the_order_of_their_rows() -> None:
     assert alone.legends[0].get_title().get_text() == f"groups of 3; {OWN_SCALE}"
 
 
+def test_each_asked_group_size_has_a_line_of_panels_on_the_same_axes() -> None:
+    """`--group-size 2,4,8 --plot` drew groups of 8 alone."""
+    rows = [row("a", "w", bias, k=k, relative=1.0 / k) for k, bias in ((2, 0.2), (4, 0.4), (8, 3.0))]
+    rows += [row("alone", "w", 0.1, k=1), row("b", "w", 0.3, k=2), row("b", "w", 0.3, k=4)]
+    figure = drawn(draw_methods(rows, k=(2, 4, 8)))
+    assert_nothing_clipped(figure)
+    assert [axes.get_title() for axes in figure.axes] == [f"groups of {k}" for k in (2, 4, 8) for _ in range(3)]
+    first, _, last = (figure.axes[block * 3] for block in range(3))
+    assert [axes.lines[0].get_xdata().tolist() for axes in (first, last)] == [[0.2, 0.1, 0.3], [3.0, 0.1]]
+    assert first.get_xlim() == last.get_xlim() and last.get_xlim()[1] > 3
+    names = [[label.get_text() for label in axes.get_yticklabels()] for axes in (first, last)]
+    assert names == [["a", "alone, size 1", "b"]] * 2
+    assert figure.legends[0].get_title().get_text() == f"{OWN_SCALE}; left out: b in w, groups of 8"
+
+
 @pytest.mark.slow
 def test_many_scores_are_drawn_in_lines_of_panels_that_fit_a_page() -> None:
     """Eight stood in one line of 21.6 inches."""
@@ -487,15 +502,18 @@ def test_closed_forms_lie_above_the_lines_of_schemes_without_one() -> None:
     assert len(dashed) == len(joining) == 1 and dashed[0] > joining[0]
 
 
-def test_no_two_curves_look_alike_and_those_of_a_scheme_share_a_colour() -> None:
+def test_no_two_schemes_look_alike_and_each_looks_the_same_in_all_panels() -> None:
     """Of twelve curves `dr_mas, groups of 16` and `rloo, groups of 4` had one colour and marker."""
     length = np.array([10, 30])
     drawn = [
-        Curve(f"scheme {scheme}, groups of {group}", length, np.array([0.3, 0.1]), series=f"scheme {scheme}")
+        Curve(f"scheme {scheme}", length, np.array([0.3, 0.1]), panel=f"groups of {group}")
         for scheme in range(12)
         for group in (4, 8, 16)
     ]
-    lines = [line for line in draw_snr(drawn).axes[0].get_lines() if line.get_marker() != "None"]
-    looks = [(line.get_color(), line.get_marker()) for line in lines]
-    assert len(set(looks)) == len(looks) == len(drawn)
-    assert all(len({colour for colour, _ in looks[3 * i : 3 * i + 3]}) == 1 for i in range(12))
+    figure = draw_snr(drawn)
+    looks = [
+        [(line.get_color(), line.get_marker()) for line in axes.get_lines() if line.get_marker() != "None"]
+        for axes in figure.axes
+    ]
+    assert len(set(looks[0])) == 12 and looks[0] == looks[1] == looks[2]
+    assert len(figure.legends[0].get_texts()) == 12

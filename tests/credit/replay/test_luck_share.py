@@ -42,6 +42,7 @@ def log(path: Path, tasks: int = 6, traces: int = 4) -> Path:
     return path
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("kind", range(len(KINDS)))
 def test_the_interval_holds_what_it_says(kind: int) -> None:
     # Three worlds of each kind; benchmarks/luck_share.py has many more.

@@ -117,11 +117,14 @@ def of_two_kinds(random: np.random.Generator) -> list[Record]:
     return records
 
 
+@pytest.mark.parametrize("worlds", [4, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("table", [False, True])
-def test_the_run_that_is_shown_of_a_wrong_agent_is_one_in_which_it_was_wrong(tmp_path: Path, table: bool) -> None:
+def test_the_run_that_is_shown_of_a_wrong_agent_is_one_in_which_it_was_wrong(
+    tmp_path: Path, table: bool, worlds: int
+) -> None:
     """It was the first failed run with the agent, of tasks in which the agent is right, at another agent's event."""
     random, named, right = np.random.default_rng(14), 0, 0
-    for k in range(20):
+    for k in range(worlds):
         records = of_two_kinds(random)
         stated = [{key: value for key, value in one.items() if key != "wrong"} for one in records]
         traces = logs(tmp_path / str(k), stated, table)
@@ -134,35 +137,47 @@ def test_the_run_that_is_shown_of_a_wrong_agent_is_one_in_which_it_was_wrong(tmp
             right += bool(shown["wrong"]) and shown["rewards"]["team"] == 0.0
             assert (row.trace, row.event) == (cause.trace, cause.event)
             assert cause.event == ("e2" if table else "e1"), "its own event, or the one that handed the run to it"
-    assert named >= 15 and right >= 0.95 * named, (right, named)
+    assert named >= 0.75 * worlds and right >= 0.95 * named, (right, named)
 
 
 def test_a_wrong_agent_is_told_with_the_numbers_of_the_tasks_that_have_such_runs_and_others(tmp_path: Path) -> None:
     """Over all tasks the agent was as common in failed runs as in succeeded ones, as it is right in most of them."""
     records = of_two_kinds(np.random.default_rng(3))
     stated = [{key: value for key, value in one.items() if key != "wrong"} for one in records]
-    cause = leading_causes(logs(tmp_path, stated))[0]
+    cause = leading_causes(traces := logs(tmp_path, stated))[0]
     varied = [of for of in zip(*[iter(records)] * 4, strict=True) if len({one["wrong"] for one in of}) > 1]
     won = {wrong: [one["rewards"]["team"] for of in varied for one in of if one["wrong"] == wrong] for wrong in (0, 1)}
     told = [f"{sum(won[wrong]):.0f} of {len(won[wrong])}" for wrong in (1, 0)]
     within = f"within {len(varied)} tasks of kind cancellation with such runs and others, "
     within += f"{told[0]} such runs succeeded and {told[1]} others"
     assert within in cause.told()
-    assert within in CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
+    shown = CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
+    assert within in shown
+    # Its row had the parts of all tasks: 87 % of failed and 62 % of succeeded runs.
+    parts = [f"{sum(of == kind for of in won[1]) / sum(of == kind for of in won[0] + won[1]):.0%}".replace("%", " %")
+             for kind in (0.0, 1.0)]  # fmt: skip
+    row = next(" ".join(line.split()) for line in shown.splitlines() if line.startswith(f"{cause.trace}  "))
+    assert f" {len(won[1])} {' '.join(parts)} " in row
+    assert "; of who takes part, in tasks with such runs and others. " in shown
+    (suspect,) = triage(traces, leading=leading_causes(traces)).suspects
+    assert (suspect.failed, suspect.of_failed) == (won[1].count(0.0), (won[0] + won[1]).count(0.0))
 
 
-def test_an_agent_that_acts_in_the_place_of_another_is_one_cause(tmp_path: Path) -> None:
+@pytest.mark.parametrize("worlds", [4, pytest.param(15, marks=pytest.mark.slow)])
+def test_an_agent_that_acts_in_the_place_of_another_is_one_cause(tmp_path: Path, worlds: int) -> None:
     """That one acts, that the other does not, and that runs are unlike those of their task, were told apart."""
     random, swaps, named = np.random.default_rng(41), 0, 0
-    for k in range(15):
+    for k in range(worlds):
         stated = [{key: value for key, value in one.items() if key != "wrong"} for one in of_two_kinds(random)]
         causes = leading_causes(traces := logs(tmp_path / str(k), stated))
         of_team = [one for one in causes if one.of_team]
         named += bool(of_team)
-        swaps += [one.words for one in of_team] == ["runs that kb hands to identity instead of retention"]
+        swaps += [one.words for one in of_team if one.beyond_chance] == [
+            "runs that kb hands to identity instead of retention"
+        ]
         assert len({(one.trace, one.event) for one in triage(traces, leading=causes).suspects}) == len(of_team)
         assert not left_untold(causes, ["retention"]) or not of_team
-    assert named >= 12 and swaps >= 0.9 * named, (swaps, named)
+    assert named >= 0.75 * worlds and swaps >= 0.9 * named, (swaps, named)
 
 
 def of_builds(random: np.random.Generator, harm: float, several: bool = False, step: bool = False) -> list[Record]:
@@ -193,7 +208,7 @@ def test_a_wrong_agent_is_named_where_too_few_runs_of_one_version_can_be_compare
         (there, *_) = [*leading_causes(read(folder, group_by="task")), None]
         of_tasks += there is not None
         for one in leading_causes(read(folder)):
-            if one.across == "too few tasks to tell within each":
+            if one.across == "systems and models, too few tasks to tell within each":
                 named += 1
                 assert one.words == "runs that kb hands to logistics instead of retention" and one.of_kind == "k4"
                 assert one.beyond_chance and one.p is not None and one.p < 0.05
@@ -352,17 +367,22 @@ def test_a_wrong_agent_is_seen_beside_the_runs_of_other_versions(tmp_path: Path)
         assert records[number]["events"][0]["text"] != f"to {('billing', 'tech', 'law')[number // 4 % 3]}"
 
 
+@pytest.mark.parametrize("worlds", [4, pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("runs", [(1, 3), (2, 2), (2, 4)])
 @pytest.mark.parametrize("kind", ["team", "reviewer"])
-def test_a_version_with_another_team_makes_no_older_one_unlike(
-    tmp_path: Path, kind: str, runs: tuple[int, int]
+def test_a_version_with_another_team_makes_no_older_one_a_cause(
+    tmp_path: Path, kind: str, runs: tuple[int, int], worlds: int
 ) -> None:
     """The older version, which is worse, has other agents than most runs of its tasks."""
     random, named = np.random.default_rng(1), 0
-    for k in range(20):
+    for k in range(worlds):
         traces = logs(tmp_path / str(k), versions(random, kind, 0.0, runs, 24))
         named += any(one.of_team for one in leading_causes(traces))
-    assert named <= 3  # 4 or more would come once in 60 such tests at 5 %
+    assert named <= (1 if worlds < 20 else 3)  # more would come once in 70 or 60 such tests at 5 %
+
+
+@pytest.mark.parametrize("runs", [(1, 3), (2, 2), (2, 4)])
+def test_a_version_with_another_team_makes_no_older_one_unlike(tmp_path: Path, runs: tuple[int, int]) -> None:
     teams = ["old"] * runs[0] + ["new"] * runs[1]
     records = [run(i, [("desk", "a"), (team, "b")], 1.0, len(teams)) for i, team in enumerate(teams * 8)]
     records = [one | {"system": one["events"][1]["agent"]} for one in records]
@@ -410,13 +430,13 @@ def test_events_to_look_at_begin_with_what_went_wrong_most_by_the_same_events(tm
 def test_two_systems_have_the_examples_that_they_have_as_sides(tmp_path: Path) -> None:
     """`credit summary` showed the first failed run, a page with sides the first one of the side that has it more."""
     records = [
-        run(number, [("coder", "index: error")] * (number % 5 == 0 or number > 30) + [("coder", "sent")], 0.0, 6)
+        run(number, [("coder", "index: error")] * (number % 5 == 0 or 30 < number < 50) + [("coder", "sent")], 0.0, 6)
         | {"system": f"v{number // 31}"}
         for number in range(60)
     ]
-    for one in records[1:29]:
+    for one in records[1:29] + records[50:]:  # within a side, too, failed runs have it
         one["rewards"] = {"team": 1.0}
-    for one in records[0], records[40]:
+    for one in records[0], records[1], records[40], records[55]:
         one["events"], one["edges"] = one["events"][:1], []
     traces = logs(tmp_path, records)
     side = np.arange(60) // 31
@@ -497,7 +517,7 @@ def test_who_takes_part_is_a_cause_in_one_log_of_20_where_longer_or_shorter_runs
 
 
 def test_a_wrong_agent_that_works_longer_is_named_unless_each_of_its_runs_is_longer(tmp_path: Path) -> None:
-    """Then length alone may be why: the table has a star, and a sentence says so."""
+    """Then length alone may be why: nothing but a sentence below causes, of which there were none, said so."""
     for fixed in (False, True):
         records, random = [], np.random.default_rng(7)
         for number in range(96):
@@ -507,7 +527,22 @@ def test_a_wrong_agent_that_works_longer_is_named_unless_each_of_its_runs_is_lon
             records.append(run(number, steps, float(random.random() > (0.9 if wrong else 0.2)), 6))
         causes = leading_causes(logs(tmp_path / str(fixed), records))
         assert [(one.words, one.event) for one in causes] == [(HANDED[1], "e0")] * (not fixed)
-    assert "More failed traces lack billing, too" in CliRunner().invoke(cli, ["summary", str(tmp_path / "True")]).stdout
+    traces = read(tmp_path / "True")
+    of_task = [[(any(e["agent"] == "tech" for e in one["events"]), one) for one in task]
+               for task in zip(*[iter(records)] * 6, strict=True)]  # fmt: skip
+    varied = [pair for task in of_task if len({tech for tech, _ in task}) > 1 for pair in task]
+    wrong, right = ([one for tech, one in varied if tech == of] for of in (True, False))
+    won = [f"{sum(one['rewards']['team'] for one in of):.0f} of {len(of)}" for of in (wrong, right)]
+    said = f"Within {len(varied) // 6} tasks with such runs and others, {won[0]} runs with tech instead of billing "
+    said += f"succeeded and {won[1]} others. The former are longer, too (9 against 5 events): the log cannot tell "
+    said += "whether the agent, the length or what went wrong before is why."
+    shown = CliRunner().invoke(cli, ["summary", str(tmp_path / "True")]).stdout
+    (line,) = (line for line in shown.split("\n\n")[0].splitlines() if line.startswith("What may have gone wrong: "))
+    assert line.startswith(f"What may have gone wrong: {said} See trace t")
+    failed = {one["trace_id"] for one in wrong if not one["rewards"]["team"]}
+    assert line.split()[-1].strip(".") in failed and "More failed traces lack billing" not in shown
+    page = overview(Findings.of(traces, {}))
+    assert said in [one["told"] for one in page["findings"]] and page["triage"]["untold"] == []
 
 
 def test_causes_beyond_chance_come_before_undecided_ones_and_are_three_at_most(tmp_path: Path) -> None:
@@ -559,7 +594,9 @@ def skipped(random: np.random.Generator, plan: str, kind: str) -> list[Record]:
     return records
 
 
-@pytest.mark.parametrize(("plan", "kind"), [*((plan, "harm") for plan in PLANS), ("versions", "extra")])
+@pytest.mark.parametrize(
+    ("plan", "kind"), [*((plan, "harm") for plan in PLANS), pytest.param("versions", "extra", marks=pytest.mark.slow)]
+)
 def test_an_agent_that_is_left_out_is_named_whether_or_not_tasks_are_repeated(
     tmp_path: Path, plan: str, kind: str
 ) -> None:

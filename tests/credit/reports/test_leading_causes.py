@@ -52,6 +52,7 @@ def logs(folder: Path, records: list[dict[str, Any]]) -> Traces:
     return read(folder)
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("seed", range(3))
 def test_the_tool_that_breaks_runs_is_named_with_its_counts(tmp_path: Path, seed: int) -> None:
     """The page said how many traces failed and what the numbers of these are, not what went wrong."""
@@ -323,8 +324,8 @@ def test_a_call_that_fails_where_tasks_are_hard_is_no_cause(tmp_path: Path) -> N
         "and 0 of 20 succeeded ones (in no task do a failed and a succeeded trace differ in it; in tasks with it 8 of "
         "8 traces failed, in others 20 of 40: undecided; harder tasks may be why)"
     )
-    (of_sides, *_) = leading_causes(read(tmp_path), side=np.arange(len(rows)) % 2)  # beside numbers of one side each
-    assert "in no task do a failed and a succeeded trace, of either side, differ in it" in of_sides.told()
+    (of_sides, *_) = leading_causes(read(tmp_path), side=np.arange(len(rows)) // 2 % 2)
+    assert "in no task do a failed and a succeeded trace, of one side, differ in it" in of_sides.told()
     for row, other in zip(rows[8:], (run(0, ["editor"] * (k % 2 == 0)) for k in range(40)), strict=True):
         row |= {name: other[name] for name in ("events", "edges")}
     cause = leading_causes(logs(tmp_path, rows))[0]
@@ -539,7 +540,8 @@ def test_what_tasks_say_of_a_cause_is_one_of_distinct_sentences(tmp_path: Path) 
     assert one.told().endswith(": no large effect)") and "chance" not in one.told(), one.told()
 
 
-@pytest.mark.parametrize(("having", "worlds"), [((0.4, 0.4), 150), ((0.48, 0.24), 150)])
+@pytest.mark.parametrize("worlds", [60, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("having", [(0.4, 0.4), (0.48, 0.24)])
 def test_the_interval_of_a_cause_holds_how_often_the_failed_trace_alone_has_it(
     having: tuple[float, float], worlds: int
 ) -> None:
@@ -552,7 +554,8 @@ def test_the_interval_of_a_cause_holds_how_often_the_failed_trace_alone_has_it(
         common = random.uniform(0.5, 1.5, tasks)[task]
         has = random.random(8 * tasks) < np.where(failed, *having) * common
         both = (np.bincount(task, failed) > 0) & (np.bincount(task, ~failed) > 0)
-        return ComparedKinds(failed, every, task, task, both[task], True, 0 * task, task), has.astype(np.float64)
+        none = 0 * task
+        return ComparedKinds(failed, every, task, task, both[task], True, none, task, none), has.astype(np.float64)
 
     many = cause_evidence(*world(2000))
     assert many.low is not None and many.high is not None and many.high - many.low < 0.05

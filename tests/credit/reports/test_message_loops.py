@@ -98,7 +98,7 @@ def test_a_loop_of_messages_is_a_cause_with_an_event_and_a_cost(tmp_path: Path) 
         f"Loop of boss and coder: the same 2 messages up to 7 times in a row (such as: {ASK[1]}) in {bad} of 24" in said
     )
     assert re.search(r"the same 2 messages of boss and coder up to 7 times in a row", said)
-    assert f"{again} messages are in later rounds of loops; they cost {again * 10:,} tokens generated" in said
+    assert re.search(rf"{again} messages are in later rounds of loops; they cost .+ \({again * 10:,}\)", said)
 
 
 def worlds(random: np.random.Generator, kind: str) -> list[Step]:
@@ -123,9 +123,9 @@ def worlds(random: np.random.Generator, kind: str) -> list[Step]:
 
 
 @pytest.mark.parametrize(("kind", "most"), [("poll", 0), ("acknowledged", 0), ("phrases", 0.05), ("debate", 0.15)])
-def test_honest_logs_have_no_loops(tmp_path: Path, kind: str, most: float) -> None:
+@pytest.mark.parametrize("text", ["text", pytest.param("content_ref", marks=pytest.mark.slow)])
+def test_honest_logs_have_no_loops(tmp_path: Path, kind: str, most: float, text: str) -> None:
     random = np.random.default_rng()
-    for text in ("text", "content_ref"):
-        records = [trace(i, worlds(random, kind), text) for i in range(300)]
-        loops = ToolCalls(logs(tmp_path, records)).loops
-        assert len(loops) / 300 <= most
+    records = [trace(i, worlds(random, kind), text) for i in range(300)]
+    loops = ToolCalls(logs(tmp_path, records)).loops
+    assert len(loops) / 300 <= most

@@ -101,6 +101,7 @@ def test_numbers_of_logs_of_two_forms_are_those_of_each(tmp_path: Path, names: t
     assert all((one.failed, one.calls) == ((4, 4), (8, 8)) for one in told) and bool(told) != ("silent" in names)
 
 
+@pytest.mark.slow
 def test_numbers_of_logs_of_all_formats_are_those_of_each(tmp_path: Path) -> None:
     """But success, which is of outcomes that are all 0 or 1, and that others of a format tell a call to be open."""
     # The file of Harbor has no traces of its own; that of mini-swe-agent says of SWE-agent's format that it has errors.

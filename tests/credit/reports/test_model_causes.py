@@ -74,9 +74,10 @@ def test_the_summary_names_it_with_a_run_and_a_command_that_works(tmp_path: Path
     assert "success 0." in told and "beyond chance" in told
 
 
-def test_a_model_that_an_agent_has_by_chance_is_no_cause_and_its_line_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("worlds", [4, pytest.param(12, marks=pytest.mark.slow)])
+def test_a_model_that_an_agent_has_by_chance_is_no_cause_and_its_line_says_so(tmp_path: Path, worlds: int) -> None:
     random, named = np.random.default_rng(5), 0
-    for k in range(12):
+    for k in range(worlds):
         traces = logs(tmp_path / str(k), random, 0.0)
         named += bool(of_models(traces))
         told = [line for line in outcome_differences(traces).comparison() if "by model of coder" in line]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import credit
 from credit.reports.outcome_differences import OutcomeDifferences, outcome_differences
@@ -56,7 +57,8 @@ def test_a_model_does_not_take_the_blame_of_the_version_that_brought_it(tmp_path
     _, sides = Sides.joined("system", traces)
     assert sides is not None
     beside = outcome_differences(traces, side=sides.side).comparison()
-    assert [line for line in beside if "by model" in line] == told, "a page with sides counted tasks of each side"
+    of_sides = [line.replace("within a system", "within a side") for line in told]
+    assert [line for line in beside if "by model" in line] == of_sides, "a page with sides counted tasks of each side"
     assert not any("by system" in line for line in beside)
 
 
@@ -70,15 +72,16 @@ def test_a_model_of_one_version_alone_cannot_be_told_apart_from_it(tmp_path: Pat
         json.dumps(found.as_json())
 
 
-def test_no_model_may_be_why_where_the_version_alone_decides(tmp_path: Path) -> None:
-    """By 20 seeds, within tasks and between them: a test at 5 % may say so in a few."""
+@pytest.mark.parametrize("seeds", [6, pytest.param(20, marks=pytest.mark.slow)])
+def test_no_model_may_be_why_where_the_version_alone_decides(tmp_path: Path, seeds: int) -> None:
+    """Within tasks and between them: a test at 5 % may say so in a few."""
     for one_each in (False, True):
         said = 0
-        for seed in range(20):
+        for seed in range(seeds):
             found = differences(tmp_path, SMALL_IN_SECOND, {"1": 0.1, "2": 0.9}, seed, one_each=one_each)
             assert found.within is not one_each
             said += any("the model may be why" in line for line in found.comparison())
-        assert said <= 3
+        assert said <= (1 if seeds < 20 else 3)
 
 
 def test_a_model_that_fails_more_often_within_the_version_is_found(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 from scipy.special import ndtr
 
 import credit
+from credit.metrics.part_costs import agents_paid
 from credit.reports.outcome_differences import UNMENDED, WITH, Difference, OutcomeDifferences, outcome_differences
 from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
@@ -420,7 +421,9 @@ def test_an_agent_that_does_worse_within_tasks_is_not_said_to_be_called_where_th
             assert (
                 one < other - 0.4
                 and tasks >= 18
-                and told.endswith("beyond chance). What went wrong before may be why.")
+                and told.endswith(
+                    "chance). What went wrong before may be why. These tests are corrected for the 2 agents."
+                )
             )
             within = f" ({one:.0%} against {other:.0%} within {tasks} tasks with both, beyond chance)"
             assert within.replace("%", " %") in told
@@ -443,13 +446,14 @@ def with_narrator(random: np.random.Generator, effect: float, tasks: int = 24, r
 
 def test_an_agent_that_does_nothing_has_an_interval_and_its_part_of_what_is_paid() -> None:
     """ "with narrator 54 of 85, without it 46 of 73" said neither whether it helps nor what it costs."""
-    found = outcome_differences(with_narrator(np.random.default_rng(1), 0.0))
+    traces = with_narrator(np.random.default_rng(1), 0.0)
+    found = outcome_differences(traces, paid=agents_paid(traces))
     ((name, won, of, rest, others),) = found.agents
     points, low, high, tasks = found.agents_alike[name]
-    assert low < 0 < high and low < points < high and tasks <= 24 and found.paid_in == "tokens"
+    assert low < 0 < high and low < points < high and tasks <= 24 and found.paid_in == "tokens generated"
     told = next(line for line in found.comparison() if line.startswith("Traces that succeeded"))
     ends = f"{100 * points:+.0f} percentage points, {100 * low:+.0f} to {100 * high:+.0f}"
-    paid = f"{100 * 6 * of / (6 * of + 97 * 144):.1f} % of the tokens"
+    paid = f"{100 * 6 * of / (6 * of + 97 * 144):.1f} % of the tokens generated"
     within = f"undecided within {tasks} tasks with both"
     assert f"narrator {won} of {of}, without it {rest} of {others} ({ends}, {within}; {paid})" in told
 

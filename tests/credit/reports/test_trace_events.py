@@ -13,6 +13,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from credit.page.findings import Findings
+from credit.page.trace_view import TraceViews
 from credit.reports.event_texts import event_texts
 from credit.reports.trace_events import event_rows
 from graphs.errors import CreditError
@@ -21,6 +23,7 @@ from graphs.logs import read
 from graphs.logs.read_logs import raw_record
 from graphs.traces.assembling import assemble
 from graphs.traces.record import Agent, TraceRecord
+from tests.credit.cli.logs import run
 
 RECORDINGS = Path(__file__).parents[2] / "recordings"
 
@@ -279,3 +282,22 @@ def test_a_row_of_another_group_of_rows_is_that_row(tmp_path: Path) -> None:
     pq.write_table(pa.table(columns), tmp_path / "completions_1.parquet", row_group_size=3)
     traces = read(tmp_path / "completions_1.parquet")
     assert event_texts(traces, np.arange(7)[::-1], 60) == list("gfedcba")
+
+
+def test_the_model_of_a_call_is_named(tmp_path: Path) -> None:
+    """An agent fell back to another model, and neither `credit show` nor a page's event named the models."""
+    events = [{"id": name, "type": kind, "agent": "a", "action": kind == "message", **model}
+              for name, kind, model in (("x", "message", {"model": "large"}), ("c", "tool_call", {}),
+                                        ("y", "message", {"model": "small"}))]  # fmt: skip
+    line = {"task_id": "q", "edges": [], "rewards": {"team": 1.0}}
+    lines = [line | {"trace_id": "t", "events": events}, line | {"trace_id": "u", "events": events[:2]}]
+    (log := tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+    traces = read(log)
+    assert [row.model for row in event_rows(traces, "t")] == ["large", "", "small"]
+    both, one = ([line.split() for line in run("show", log, "--trace", name).stdout.splitlines()] for name in "tu")
+    assert ["model", "large,", "small"] in both and ["model", "large"] in one
+    assert next(line for line in both if line[:2] == ["2", "y"])[-1] == "small"
+    assert "model" not in next(line for line in one if "causes" in line), "one model stands above"
+    assert "→ 2  a  message  small  y" in run("show", log, "--trace", "t", "--around", "y").stdout
+    model = TraceViews(Findings.of(traces, {})).of(0)["model"]
+    assert [model["names"][code] if code >= 0 else "" for code in model["codes"]] == ["large", "", "small"]

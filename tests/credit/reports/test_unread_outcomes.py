@@ -147,7 +147,7 @@ def test_killed_runs_are_an_ending_that_is_tested(tmp_path: Path) -> None:
 def test_a_summary_whose_traces_have_no_outcome_says_what_was_not_read(logs: Path) -> None:
     """All read traces had no outcome, and the one whose outcome is known was not read: nothing said so."""
     (logs / "rewards.csv").write_text("trace,reward\na0,0\nnobody,1\n")
-    said = "1 trace was not read; by --rewards their outcomes: 0 succeeded, 1 failed"
+    said = "1 trace was not read; by --rewards its outcome: 0 succeeded, 1 failed"
     assert f" {said}. Which traces failed is not known" in run(logs, "summary")
     assert json.loads(run(logs, "summary", "--json"))["unread"] == [
         {

@@ -138,6 +138,7 @@ def columns_of(drawn: Drawn, form: str) -> dict[str, list[Any]]:
     return columns
 
 
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
 REPLAYED = [
     "context",
     "fan",
@@ -272,7 +273,7 @@ def clusters_in(traces: credit.Traces) -> list[int]:
 
 
 @pytest.mark.parametrize("form", REPLAYED)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_traces_that_share_a_draw_are_one_sample_in_every_form(form: str, seed: int) -> None:
     drawn = Drawn(seed)
     traces = from_columns(drawn, columns_of(drawn, form))
@@ -394,7 +395,7 @@ def replayed(drawn: Drawn, traces: credit.Traces, seed: int, folder: Path) -> tu
 
 
 @pytest.mark.parametrize("form", ["", "alternative", "fan", "context+node", "situation+node+alternative"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_replays_of_a_log_and_of_its_replays_are_one_sample_with_it(form: str, seed: int, tmp_path: Path) -> None:
     drawn = Drawn(400 + seed, replays=form not in ("", "alternative"), joint=False)
     known = from_lines(drawn, columns_of(drawn, form) if form else {}, tmp_path)

@@ -30,7 +30,9 @@ COMPLETE = ("openhands",)
 """Logs of which each trace has the end mark of its format, `TraceRecord.complete`."""
 
 
-@pytest.mark.parametrize("times", [6, pytest.param(54, marks=pytest.mark.study)])
+@pytest.mark.parametrize(
+    "times", [3, pytest.param(6, marks=pytest.mark.slow), pytest.param(54, marks=pytest.mark.study)]
+)
 @pytest.mark.parametrize("name", ALL)
 def test_no_trace_is_read_without_one_of_its_records(tmp_path: Path, name: str, times: int) -> None:
     """The study has 2,000 damages; `damages` is a command that draws others."""

@@ -175,10 +175,10 @@ def test_costs_say_which_money_is_the_logs(tmp_path: Path) -> None:
     prices = tmp_path / "prices.csv"
     prices.write_text("model,input,output\nm,1,1\n")
     head, row = run("costs", log).stdout.splitlines()[:2]
-    assert head.endswith("money, as logged") and row.split()[-1] == "0.125"
+    assert head.endswith("logged cost") and row.split()[-1] == "0.125"
     head, row = run("costs", log, "--prices", prices).stdout.splitlines()[:2]
-    assert head.split()[-4:] == ["money", "money,", "as", "logged"] and row.split()[-2:] == ["2e-05", "0.125"]
-    assert "money, as logged" not in run("costs", log, "--by", "trace").stdout
+    assert head.split()[-3:] == ["money", "logged", "cost"] and row.split()[-2:] == ["2e-05", "0.125"]
+    assert "logged cost" not in run("costs", log, "--by", "trace").stdout
     event["money"] = -1
     bad = run("costs", write(tmp_path / "x.jsonl", [trace("t", "q", 1.0, events=[event], edges=[])]))
     assert bad.exit_code and "money is -1.0; expected a number, 0 or more" in bad.stderr

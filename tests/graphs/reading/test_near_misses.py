@@ -235,6 +235,14 @@ def test_keys_that_many_logs_have_advise_no_format(tmp_path: Path, lines: list[d
     assert "--columns" in problem.expected
 
 
+def test_json_without_any_key_that_records_need_is_like_none(tmp_path: Path) -> None:
+    """A file of one's own beside the logs was `like verifiers`, for `task`, `start` and `end` in its rows."""
+    rows = [{"sid": "a", "task": "q", "start": "2026-03-04", "end": "2026-03-05", "calls": 3}]
+    (tmp_path / "truth.json").write_text(json.dumps({"seed": 1, "rows": rows}))
+    (problem,) = refused(tmp_path / "truth.json")
+    assert "verifiers" not in problem.value and "prices is no log" in problem.expected
+
+
 OWN: dict[str, Any] = {"task": "q", "reward": 1.0, "events": [{"agent": "A", "text": "x"}, {"agent": "B", "text": "y"}]}
 
 

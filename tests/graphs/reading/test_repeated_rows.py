@@ -65,7 +65,7 @@ WAYS: dict[str, Callable[[Table], tuple[Table, int, str]]] = {
 
 
 @pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
-@pytest.mark.parametrize("csv", [False, True])
+@pytest.mark.parametrize("csv", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("drop", [(), ("time", "turn"), ("time", "turn", "event_reward"), ("value", "time")])
 @pytest.mark.parametrize("way", WAYS)
 def test_copies_are_named_with_their_number_and_the_first(
@@ -95,7 +95,7 @@ def test_columns_that_tell_rows_apart_leave_nothing_to_note(tmp_path: Path, way:
         assert noted(tmp_path, alike)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(20, 60))])
 def test_equal_calls_are_no_copies(tmp_path: Path, seed: int) -> None:
     """Drawn: agents that say the same again, turns of two calls, loops; few or many kinds of numbers."""
     draw = np.random.default_rng([64, seed])
@@ -129,7 +129,7 @@ SHUFFLED: dict[str, Callable[[Table], Table]] = {
 
 @pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
 @pytest.mark.parametrize("penalty", [{}, {"event_reward": -0.1}])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
 @pytest.mark.parametrize("way", SHUFFLED)
 def test_a_table_whose_every_row_stands_again_is_named_though_nothing_was_measured(
     tmp_path: Path, way: str, seed: int, penalty: dict[str, float]
@@ -409,7 +409,7 @@ def drawn(seed: int, texts: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return passed[of].astype(float), tokens[of], of[0]
 
 
-@pytest.mark.parametrize("texts", [2, 5, 50, 5000])
+@pytest.mark.parametrize("texts", [2, 50, *(pytest.param(texts, marks=pytest.mark.slow) for texts in (5, 5000))])
 def test_a_stretch_of_traces_under_new_ids_is_named_wherever_it_lies(texts: int) -> None:
     """A block of rows that was copied within a file counted twice in silence. No honest batch is accused."""
     found = []

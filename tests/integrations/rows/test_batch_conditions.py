@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import itertools
 import json
 import warnings
@@ -541,6 +542,7 @@ def test_a_context_column_of_a_table_gives_the_numbers_of_the_loop(tmp_path: Pat
     path = tmp_path / "rows.csv"
     head = ",".join((*columns, "reward", "event_reward", "context"))
     path.write_text("\n".join([head, *(",".join(map(str, line)) for line in lines)]))
+
     def told() -> Any:
         read = method == "mt_grpo"
         return pytest.warns(MissingColumnWarning, match="in 2 rounds several") if read else contextlib.nullcontext()

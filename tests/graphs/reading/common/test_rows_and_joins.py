@@ -173,6 +173,24 @@ def test_kinds_of_tasks_stand_beside_groups_and_replace_those_of_the_log(tmp_pat
     assert [(one.kind, one.field) for one in traces.problems if one.is_failure] == [("bad-type", "task_kind")]
 
 
+def test_systems_stand_beside_groups_and_replace_those_of_the_log(tmp_path: Path) -> None:
+    """`system` beside `group` was read by nothing, and nothing said so."""
+    event = {"id": "e", "type": "message", "agent": "x", "t": 0}
+    runs = [{"trace_id": name, "task_id": "q", "system": "own", "events": [event], "edges": []} for name in "abcd"]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs))
+    (table := tmp_path / "groups.csv").write_text("trace,group,system\na,q,v2\nb,q,\nc,r,v2\n")
+    traces = read(tmp_path / "log.jsonl", groups=table)
+    assert traces.traces["system"].to_pylist() == ["v2", "own", "v2", "own"]
+    assert [*traces.graph.group_ids[:4]] == [0, 1, 2, 1], "groups are of one system"
+    every: dict[str, str] = {}
+    for part in read_chunks(tmp_path / "log.jsonl", groups=table, events=1):
+        every |= dict(zip(part.traces["trace"].to_pylist(), part.traces["system"].to_pylist(), strict=True))
+    assert every == {"a": "v2", "b": "own", "c": "v2", "d": "own"}, "chunks, too"
+    (other := tmp_path / "groups.jsonl").write_text('{"trace": "a", "group": "q", "system": ["x"]}\n')
+    failed = [one for one in read(tmp_path / "log.jsonl", groups=other).problems if one.is_failure]
+    assert [(one.kind, one.field) for one in failed] == [("bad-type", "system")]
+
+
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 @pytest.mark.parametrize("column", ["group", "task_id"])
 def test_a_table_of_groups_and_kinds_alone_gives_each_task_its_kind(column: str, form: str, tmp_path: Path) -> None:
@@ -199,12 +217,39 @@ def test_a_table_of_groups_and_kinds_alone_gives_each_task_its_kind(column: str,
     assert any(one.kind == "near-columns" for one in traces.problems) == (column != "group")
 
 
+@pytest.mark.parametrize(("column", "reward"), [("trace", False), ("trace_id", True), ("run_id", True)])
+def test_kinds_stand_beside_traces_where_the_log_states_the_tasks(column: str, reward: bool, tmp_path: Path) -> None:
+    """A table of traces and their kinds was refused for want of groups, which the log has."""
+    event = {"id": "1", "type": "message", "agent": "x"}
+    runs = [{"trace_id": n, "task_id": g, "events": [event]} for n, g in zip("abcd", "qqrs", strict=True)]
+    runs.append({"trace_id": "e", "task_id": "q", "events": []})  # refused
+    (log := tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, runs)))
+    rows = ["atheft", "btheft", "cfraud", "efraud", "dx", "dy", "tx", " x"]
+    table = tmp_path / "kinds.csv"
+    table.write_text(f"{column},task_kind{',reward' * reward}\n")
+    with table.open("a") as file:
+        file.writelines(f"{row[0].strip()},{row[1:].strip()}{',1' * reward}\n" for row in rows)
+    traces = read(log, groups=table)
+    assert traces.traces["group"].to_pylist() == ["q", "q", "r", "s"]
+    assert traces.traces["task_kind"].to_pylist() == ["theft", "theft", "fraud", None]
+    found = [(one.kind, one.line) for one in traces.problems if one.is_failure and one.file == str(table)]
+    assert found == [("ambiguous-row", 7), ("bad-row", 9), ("unmatched-row", 8)]
+    assert any(one.kind == "near-columns" for one in traces.problems) == (column == "run_id")
+    if reward:
+        assert read(log, groups=table, rewards=table).traces["task_kind"].to_pylist() == [
+            "theft",
+            "theft",
+            "fraud",
+            None,
+        ]
+
+
 def test_a_table_without_traces_is_told_what_may_stand_alone(log: Path, tmp_path: Path) -> None:
     (table := tmp_path / "kinds.csv").write_text("group,task_kind\n")
     with pytest.raises(TraceError, match="empty-file"):
         read(log, groups=table)
     table.write_text("group,task_kind,level\nk,x,1\n")
-    with pytest.raises(TraceError, match="columns `trace` and `group`, or `group` and `task_kind` alone"):
+    with pytest.raises(TraceError, match="columns `trace` and `group`, or one of these and `task_kind` alone"):
         read(log, groups=table)
 
 

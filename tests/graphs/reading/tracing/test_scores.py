@@ -59,14 +59,14 @@ def test_a_score_in_the_trace_and_on_a_page_counts_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [0, 1.5])
 def test_the_number_of_a_category_is_no_reward(tmp_path: Path, kind: str, value: float) -> None:
     """The 0 that stands for a category without a mapping was the outcome."""
-    category = WHOLE | {"name": "verdict", "value": value, "stringValue": "good", "dataType": kind}
+    category = WHOLE | {"name": "verdict", "value": value, "stringValue": "polite", "dataType": kind}
     traces = read(langfuse(tmp_path, [category, category | {"id": "s2"}, STEP | {"dataType": kind}]))
     assert np.isnan(traces.reward[0]) and "event_reward" not in traces.evidence
     step, verdict = sorted(traces.problems, key=lambda problem: "verdict" in problem.value)
     assert [(p.kind, p.trace, p.is_failure) for p in (step, verdict)] == [("category-score", "t", False)] * 2
     of_word = kind == "CATEGORICAL"  # which is read where it has a meaning
     assert (verdict.field, step.field) == (f"scores.{'stringValue' if of_word else 'dataType'}", "scores.dataType")
-    assert "step" in step.value and ("good" in verdict.value) == of_word
+    assert "step" in step.value and ("polite" in verdict.value) == of_word
     solved = WHOLE | {"value": 1, "stringValue": "True", "dataType": "BOOLEAN"}
     assert float(read(langfuse(tmp_path, [solved, category | {"id": "s2"}])).reward[0]) == 1.0
 

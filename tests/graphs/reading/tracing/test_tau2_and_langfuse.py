@@ -271,6 +271,19 @@ def test_a_langfuse_trace_may_be_spread_over_pages(tmp_path: Path) -> None:
     assert traces.problems == () and shape(traces) == TEAM and float(traces.reward[0]) == 0.5
 
 
+@pytest.mark.parametrize("part", [{"observations": ["o1"]}, {"htmlPath": "/project/p/traces/t"}])
+def test_pages_that_name_no_project_are_told_by_their_records(tmp_path: Path, part: dict[str, object]) -> None:
+    """A page of traces was of no format, since its items name no trace by `traceId`."""
+    write(tmp_path, {"data": OBSERVATIONS, "meta": {"page": 1}}, "1.json")
+    page = [{"id": "t", "timestamp": "2026-01-01T00:00:00.000Z", "version": "v3"} | part]
+    write(tmp_path, {"data": page, "meta": {"page": 1}}, "traces.json")
+    write(tmp_path, {"data": [], "meta": {"page": 2, "totalItems": 1, "totalPages": 1}}, "end.json")
+    (tmp_path / "scores.jsonl").write_text("".join(json.dumps(one) + "\n" for one in LANGFUSE["trace"]["scores"]))
+    traces = read(tmp_path)
+    assert traces.problems == () and shape(traces) == TEAM and float(traces.reward[0]) == 0.5
+    assert traces.traces["system"].to_pylist() == ["v3"]
+
+
 def test_a_download_without_a_project_is_told_by_its_content(tmp_path: Path) -> None:
     """It was told to have its records elsewhere than at the top, while `format="langfuse"` read it."""
     log = json.loads(json.dumps(LANGFUSE | {"observations": OBSERVATIONS}))

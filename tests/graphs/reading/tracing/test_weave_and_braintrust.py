@@ -106,9 +106,9 @@ def test_a_scorer_that_states_its_number_as_a_text_alone_is_refused(tmp_path: Pa
 
 
 def test_texts_beside_the_number_of_a_scorer_are_details_of_it(tmp_path: Path) -> None:
-    scores = {"match": {"right": True, "answer": "42"}, "words": "good"}
+    scores = {"match": {"right": True, "answer": "42"}, "words": "polite"}
     traces = written(tmp_path, [_scored(call, scores) for call in WEAVE if call["trace_id"] == EVALUATION])
-    assert [(p.kind, "good, of the score words" in p.value) for p in traces.problems] == [("category-score", True)]
+    assert [(p.kind, "polite, of the score words" in p.value) for p in traces.problems] == [("category-score", True)]
     assert list(traces.reward_channels) == ["match.right", "team"]
     worded = scores | {"words": "PASS"}  # was no score, without a note
     traces = written(tmp_path, [_scored(call, worded) for call in WEAVE if call["trace_id"] == EVALUATION])

@@ -91,6 +91,17 @@ def test_rows_with_the_keys_of_native_events_are_a_table(trace: str, group: str,
     assert read(tmp_path / "t.jsonl", columns={"reward": outcome}).reward[0] == 1
 
 
+@pytest.mark.parametrize(
+    ("header", "of", "option"),
+    [("model,input,output,cached_input,cache_write", "prices", "--prices"), ("tool,call", "prices", "--prices"),
+     ("trace,group", "tasks", "--groups"), ("trace,side", "sides", "--sides")],
+)  # fmt: skip
+def test_a_table_that_an_option_reads_is_no_log(header: str, of: str, option: str, tmp_path: Path) -> None:
+    """Of a folder with the user's tables each was told which columns of a log it lacks."""
+    problem = refused(table(tmp_path, header, ",".join("1" for _ in header.split(","))))
+    assert problem.value == f"a table of {of}, which is no log" and problem.expected.startswith(f"{option} FILE")
+
+
 def test_the_option_that_is_printed_reads_the_table(tmp_path: Path) -> None:
     path = table(tmp_path, "task,rollout,agent,reward", "q,a,x,1", "q,b,x,0")
     traces = read(path, columns={"trace": "rollout", "group": "task"})

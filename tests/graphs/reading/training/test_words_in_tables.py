@@ -34,6 +34,14 @@ def test_an_outcome_of_a_table_may_be_a_word(one: str, zero: str, tmp_path: Path
     assert not told.is_failure and f"{one} is read as 1 (2 traces) and {zero} as 0 (1 trace)" in told.expected
 
 
+@pytest.mark.parametrize(
+    "pair", ["up,down", "thumbs_up,thumbs_down", "👍,👎", "like,dislike", "positive,negative", "good,bad"]
+)
+def test_words_of_feedback_are_outcomes(pair: str, tmp_path: Path) -> None:
+    """A table of thumbs was refused row by row: "expected a finite number, or a word of true/false, …"."""
+    assert np.asarray(read_outcomes(tmp_path, *pair.split(",")).reward)[:2].tolist() == [1, 0]
+
+
 @pytest.mark.parametrize(("outcomes", "kept"), [(("pass", "0.5", "no"), 1), (("pass", "yes", "1"), 2)])
 def test_a_mixture_refuses_the_outcomes_that_are_words(outcomes: tuple[str, ...], kept: int, tmp_path: Path) -> None:
     traces = read_outcomes(tmp_path, *outcomes)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from credit.reports.endings import endings
+from credit.sides.chosen_sides import Sides
 from graphs.event_graph import EventType
 from graphs.logs import read
 from graphs.logs.read_logs import raw_record
@@ -251,3 +252,19 @@ def test_clear_begins_a_trace_of_its_own(tmp_path: Path) -> None:
         SESSION: (["u0-None", "c1", "t1", "k1", "t1.return", "u5-None"], ["main", "t1"]),
         f"{SESSION}/clear-1": (["u6-None", "c2", "x1", "x1.result", "u9-None"], ["main"]),
     }
+
+
+def test_the_version_that_a_session_states_is_a_side(tmp_path: Path) -> None:
+    """Releases of Claude Code could not be compared without a table that says of which each session is."""
+    for number, stated in enumerate((["2.1.39", "2.1.40"], ["2.0.9"], ["2.0.9"], [7], [])):
+        log = Log()
+        log.human("go")
+        for k, version in enumerate(stated):
+            log.reply(f"c{k}", text(), version=version)
+        log.lines = [line | {"sessionId": f"s{number}"} for line in log.lines]
+        log.write(tmp_path / f"s{number}.jsonl")
+    traces = read(tmp_path)
+    assert traces.traces["system"].to_pylist() == ["claude-code 2.1.39", *["claude-code 2.0.9"] * 2, None, None]
+    _, sides = Sides.joined("system=claude-code 2.0.9,claude-code 2.1.39", traces)
+    assert sides is not None and sides.side.tolist() == [1, 0, 0, -1, -1]
+    assert Sides.joined("system", traces)[1] is not None

@@ -1,0 +1,242 @@
+"""What two sides are compared in: rows of a table with its terms, and which of them a sentence is about."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from credit.metrics.success_costs import SuccessCost
+from credit.reports.beyond_chance import starred
+from credit.reports.triage_legend import MARKS
+from credit.reports.unread_outcomes import UnreadOutcomes, UnscoredEnds
+from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST
+from credit.sides.changed_teams import TeamChange
+from credit.sides.chosen_sides import Sides
+from credit.sides.comparable_traces import EARLY
+from credit.sides.side_agents import BY_AGENT, AgentDifference
+from credit.sides.side_bounds import SideBound
+from credit.sides.side_differences import Uncompared
+from credit.sides.side_rows import IN_THESE, SideDifference
+from credit.sides.side_words import grouped
+from credit.sides.tool_failures import ToolFailures
+from credit.sides.verdict_changes import VerdictChange
+from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS, LEVEL, alike
+
+__all__ = ["ComparedSides", "place_of"]
+
+
+@dataclasses.dataclass(frozen=True)
+class ComparedSides:
+    """What differs between two sides: `side_differences`, `bounds_of_sides` and `uncompared` of all metrics.
+
+    Attributes:
+      sides: that are compared.
+      rows, bounds, lost: what these functions find.
+      task: of each trace: int [traces].
+      apart: sentences on models, systems, formats and agents that differ between the sides, and do not make them.
+      same: metrics that have one number in all traces, as those of the team where it is one agent; they have no row.
+      unread: of each side, the outcomes of traces that were refused.
+      unscored: of each side, how traces without an outcome end.
+      unplaced: how many other traces were refused without a word on their side.
+      paid: what a success cost on each side, by task, in those with outcomes on both where there are any.
+      paid_tasks: how many these are; 0 where `paid` is of all tasks.
+      paid_elsewhere: what the traces without an outcome cost in other tasks.
+      agents: what each adds to a row of `BY_AGENT`, by its name, where several cost something, or one has other models.
+      apart_in: what `apart` is about, each once, with the name that the sides differ most in: one of the second side
+        before one of the first.
+      not_told: of `apart`, why what models did cannot be told; "" where it can.
+      in_time: what `apart_in_time` says.
+      alone: where that is the format, too, the agents that act on the first side alone, and on the second, in all of a
+        format's traces or in none, so that the format may hide them.
+      failing, empty: of each tool that both sides call, how many calls failed, and how many gave nothing.
+      verdicts: how often each verdict is wrong.
+      failures: of each side, how many traces failed, of how many with an outcome; then of tasks with both sides alone.
+      judged: "success" or "outcome"; "" without outcomes.
+      each_task: of each task with outcomes on both sides, by its name, the means of both.
+      teams: of `team_changes`, of these outcomes.
+      kinds: the same outcomes, and costs, within each kind of tasks (`task_kind_changes`).
+    """
+
+    sides: Sides
+    rows: list[SideDifference]
+    bounds: list[SideBound]
+    lost: list[Uncompared]
+    task: np.ndarray
+    apart: tuple[str, ...] = ()
+    same: tuple[str, ...] = ()
+    unread: tuple[UnreadOutcomes, ...] = ()
+    unscored: tuple[UnscoredEnds, ...] = ()
+    unplaced: int = 0
+    paid: tuple[SuccessCost, ...] = ()
+    paid_tasks: int = 0
+    paid_elsewhere: tuple[SuccessCost, ...] = ()
+    agents: Mapping[str, tuple[AgentDifference, ...]] = dataclasses.field(default_factory=dict)
+    apart_in: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    not_told: str = ""
+    in_time: str = ""
+    alone: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    failing: tuple[ToolFailures, ...] = ()
+    empty: tuple[ToolFailures, ...] = ()
+    verdicts: tuple[VerdictChange, ...] = ()
+    failures: tuple[tuple[int, int], ...] = ()
+    judged: str = ""
+    each_task: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
+    teams: tuple[TeamChange, ...] = ()
+    kinds: tuple[SideDifference, ...] = ()
+
+    @property
+    def tasks(self) -> dict[str, list[str]]:
+        """The names of tasks by what their mean did from the first side to the second, those that it did most first."""
+        found: dict[str, list[str]] = {"rose": [], "fell": [], "same": []}
+        for name, (before, after) in sorted(self.each_task.items(), key=lambda one: -abs(one[1][1] - one[1][0])):
+            found["same" if alike(before, after) else "rose" if after > before else "fell"].append(name)
+        return found
+
+    def _asked(self) -> list[SideDifference]:
+        return sorted((row for row in self.rows if row.metric in ASKED), key=lambda row: [*ASKED].index(row.metric))
+
+    def _next(self) -> list[SideDifference]:
+        return [row for row in self.rows if row.metric in ASKED_NEXT]
+
+    def _kinds(self) -> list[SideDifference]:
+        """The kinds of tasks in which the outcome changed, those in which it did so most first."""
+        told = (row for row in self.kinds if row.is_told and row.metric == self.judged)
+        return sorted(told, key=lambda row: -abs(row.difference))
+
+    def _failing(self) -> list[ToolFailures]:
+        """The tools whose failures changed beyond chance, but in the way in which all errors did."""
+        errors = {row.rises for row in self.rows if row.metric == "errors" and row.worth_telling}
+        return [one for one in self.failing if one.share.stands_out and one.share.rises not in errors]
+
+    def sides_of_kinds(self) -> tuple[np.ndarray, list[str]] | tuple[()]:
+        """What `failed_by_kind` takes to tell sides apart; nothing where `in_short` tells of kinds what changed."""
+        return () if self._kinds() else (self.sides.side, [*self.sides.heads])
+
+    def _partial(self) -> list[SideDifference]:
+        """The rows that sentences may name whose numbers are of a part of the traces, but those of `_whole`."""
+        named = (*FIRST, *self.agents)
+        part = (row for row in self._asked() if row.part() and EARLY not in row.refused)
+        return [row for row in part if row.worth_telling or row.metric in named]
+
+    def _uncosted(self) -> tuple[str, str]:
+        """The cost that is not compared, where prices are given or a part of it is known, and why; "" where one is."""
+        lost, partly = {one.metric: one for one in self.lost}, {"money", *(bound.metric for bound in self.bounds)}
+        for name in itertools.chain(*BY_AGENT):
+            if any(row.metric == name for row in self.rows):
+                break
+            if name in lost and name in partly:
+                on = f"on {self.sides.heads[lost[name].sides[0]]} " if len(lost[name].sides) == 1 else ""
+                return name, f"{on}{lost[name].reason}"
+        return "", ""
+
+    def _unpaired(self) -> list[str]:
+        return [ASKED[row.metric] for row in self._asked() if not row.paired]
+
+    def shown(self) -> list[SideDifference]:
+        """The rows of a table, each with its kinds of tasks, costs where one of these changed beyond chance; without
+        those that nobody asks for and that are alike, or that repeat a row, which `lines` names."""
+        rows = [row for row in self.rows if not (row.is_other and row.is_alike) and not self._repeats(row)]
+        told = {self.judged, *(row.metric for row in self.kinds if row.is_told)}
+        kinds = {row.metric: [one for one in self.kinds if one.metric == row.metric in told] for row in rows}
+        return [one for row in rows for one in (row, *kinds[row.metric])]
+
+    def _repeats(self, row: SideDifference) -> bool:
+        """Whether it is an other metric with the numbers of a row before it, as when agents that come leave again."""
+        before = itertools.takewhile(lambda one: one is not row, self.rows)
+        numbers = [(one.first, one.second) for one in before if row.same_as in (one.metric, one.same_as)]
+        return row.is_other and row.p is not None and row.same_as != "" and (row.first, row.second) in numbers
+
+    def of_rows(self) -> list[str]:
+        """Of which traces the rows are, and which metrics are alike, in sentences."""
+        lines = [self._compared_traces()] if self.rows else []
+        equal = [row.metric for row in self.rows if row.is_other and row.is_alike]
+        lines += [f"the same to three digits in all traces: {', '.join(self.same)}"] if self.same else []
+        lines += [f"the same to three digits: {', '.join(equal)}"] if equal else []
+        tests = grouped((row.same_as, row.metric) for row in self.rows if row.same_as and row.p is not None)
+        as_one = "; ".join(", ".join([first, *others]) for first, others in tests.items())
+        return lines + [f"one test, since their numbers rise as one: {as_one}"] * bool(tests)
+
+    def _compared_traces(self) -> str:
+        """Of how many traces of the sides rows are, and why some are of a selection."""
+        fewer: dict[str, list[str]] = {}
+        for row in self.rows:
+            if row.refused:
+                most = "mostly " if len(row.refused) > 1 else ""
+                rest = sum(row.asked) - sum(row.traces) - sum(row.lacking)
+                other = ", or its task has none on the other side" if rest else ""
+                reason = f"{row.traces[0]} and {row.traces[1]}: {most}{next(iter(row.refused))}{other}"
+                fewer.setdefault(reason, []).append(row.metric)
+        of_side = [self.task[self.sides.side == one] for one in (0, 1)]
+        first, second = (np.unique(tasks) for tasks in of_side)
+        shared, line = np.intersect1d(first, second), f"{len(of_side[0])} and {len(of_side[1])}"
+        untold = max((row.untold for row in self.rows), default=(0, 0))
+        if len(shared) and len(shared) < max(len(first), len(second)):
+            before, after = (int(np.isin(tasks, shared).sum()) for tasks in of_side)
+            alone = [len(of) - len(shared) - lost for of, lost in zip((first, second), untold, strict=True)]
+            line = f"{before} and {after} of {line}"
+            line += f"; {alone[0]} and {alone[1]} tasks are on one side only" if any(alone) else ""
+            lost = f"; the tasks of {untold[0]} and {untold[1]}, which were cut short, are not known"
+            line += lost if any(untold) else ""
+        selected = f"; of fewer, which may differ in more than the side: {_by_reason(fewer)}"
+        return f"traces: {line}" + (selected if fewer else "")
+
+    def terms(self) -> list[tuple[str, str]]:
+        """The terms of a table of the rows and the bounds."""
+        first, second = self.sides.heads
+        has = "have" if self.sides.dated else "has"
+        twice = f"×2: {second} {has} twice what {first} {has}"
+        few = (
+            "shared tasks, or traces of a side in these" if any(row.paired for row in self.rows) else "tasks of a side"
+        )
+        some = next((f"{row.differing} of {row.tasks} shared" for row in self.shown() if row.is_of_some), "")
+        return [
+            ("typical ×", f"typical {twice} in the typical task; a few large tasks may move the means otherwise"),
+            *[(f"tasks: {some}", f"{some}: so many differ, and typical × is of these")] * bool(some),
+            ("geometric ×", f"geometric {twice} by geometric means over tasks; a few large tasks may move the others"),
+            ("rose ", f"rose, fell: tasks; fewer than {LEAST_TASKS} differ, too few for an interval; * is of a test"),
+            ("no spread", "no spread: all tasks differ alike, or those of a side are alike"),
+            ("has zeros", f"has zeros: a task has none on one side; an interval then takes {LEAST_OF_ANY} tasks"),
+            ("–", f"–: not tested: fewer than {LEAST_TASKS} {few}"),
+            ("°", f"° {IN_THESE}: p < {LEVEL:g} for runs dealt anew within each; over tasks, it may be chance"),
+            ("≈", "≈ beyond chance, and the same to three digits"),
+            ("†", "† an end of the interval was moved to no difference, which the test does not reject"),
+            ("would be seen: ", "would be seen: a change as large as this has a * in 4 of 5 cases"),
+            starred(f"the tests of its part: {self._tested()}"),
+            MARKS[1],
+        ]
+
+    def _tested(self) -> str:
+        """For how many tests a `*` of each part is corrected."""
+        of_agents = [one.test for of in self.agents.values() for one in of if one.test is not None]
+        judged, costs = ([row for row in self.kinds if (row.metric in FIRST) == of] for of in (True, False))
+        parts = {
+            "success": [row for row in self.rows if row.metric in FIRST], "kinds of task": judged, "their costs": costs,
+            "what follows success": [row for row in self.rows if row.metric not in FIRST and not row.is_other],
+            "other metrics": [row for row in self.rows if row.is_other],
+            "tools": [one.share for one in self.failing], "empty results": [one.share for one in self.empty],
+            "agents": of_agents,
+        }  # fmt: skip
+        many = {name: max((row.rows for row in of if row.p is not None), default=0) for name, of in parts.items()}
+        many["verdicts"] = max((one.tests for one in self.verdicts if one.p is not None), default=0)
+        return ", ".join(f"{name} {tests}" for name, tests in many.items() if tests)
+
+    def without_number(self) -> list[str]:
+        """Lines on metrics with bounds, and on those without a row, with their first reasons."""
+        bounded, found = {bound.metric for bound in self.bounds}, dict[str, dict[str, list[str]]]()
+        for one in sorted(self.lost, key=lambda one: (one.metric not in bounded, -len(one.sides))):
+            none = f"no number on {place_of(one.sides, self.sides.names)}"
+            place = found.setdefault("known in part" if one.metric in bounded else none, {})
+            place.setdefault(one.reason, []).append(one.metric)
+        return [f"{place}: {_by_reason(of)}" for place, of in found.items()]
+
+
+def place_of(sides: Sequence[int], names: Sequence[str]) -> str:
+    """The name of a side, or what stands for both."""
+    return "either side" if len(sides) > 1 else names[sides[0]]
+
+
+def _by_reason(metrics: dict[str, list[str]]) -> str:
+    return ", ".join(f"{', '.join(names)} ({reason})" for reason, names in metrics.items())
