@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,7 +16,7 @@ from credit.reports.missing_lines import lacking_traces
 from credit.reports.outcome_differences import OutcomeDifferences
 from credit.reports.trace_list import has_statuses
 from credit.reports.triage import Triage
-from credit.sides.other_outcomes import other_outcomes
+from credit.sides.other_outcomes import chosen_outcome, other_outcomes
 from credit.sides.side_comparison import SideComparison
 from graphs.text import begin_of, counted, printable
 from graphs.traces.batch import Traces
@@ -50,6 +51,7 @@ def main_findings(
     *,
     differing: OutcomeDifferences,
     of_kinds: str,
+    selected: str,
     causes: Sequence[LeadingCause],
     triaged: Triage,
     verdicts: Sequence[VerdictErrors],
@@ -57,17 +59,18 @@ def main_findings(
     lost: Sequence[str],
     compared: SideComparison | None,
 ) -> list[MainFinding]:
-    """What failed, what changed, what went wrong most, which verdict says little, what was lost, where time goes, where
-    to look first.
+    """What failed, of which traces that is known, what changed, what went wrong most, what a verdict is worth, what was
+    lost, where time goes, where to look first.
 
     Of more than `MOST` these give way, the first named first: a third cause, where to look first, a second cause; of
-    causes that are beyond chance a third one, where time goes, what was lost, which verdict says little. An
-    undecided cause beside one that is beyond chance has few words here.
+    causes that are beyond chance a third one, where time goes, what was lost, what a verdict is worth. An undecided
+    cause beside one that is beyond chance has few words here.
 
     Args:
       traces: what was read.
       differing: `outcome_differences` of these.
       of_kinds: `failed_by_kind` of these.
+      selected: `selected_outcomes` of these.
       causes: `leading_causes` of these.
       triaged: `triage` of these, with these causes.
       verdicts: `verdict_errors` of these.
@@ -79,6 +82,8 @@ def main_findings(
     change = "" if compared is None else compared.in_short()
     failed = _failed(traces, differing, triaged, compared, of_kinds)
     found = [(0, MainFinding("What failed", failed if change else f"{failed} {others}".rstrip()))]
+    if selected:
+        found.append((0, MainFinding("Traces with an outcome", selected)))
     if compared is not None and change:
         where = "".join(f" {_sentence(more)}" for more in (compared.by_team(), compared.in_time) if more)
         name = f"What changed from {' to '.join(compared.sides.heads)}"
@@ -94,11 +99,12 @@ def main_findings(
     swap, _, run = swap_unexplained(differing, causes)
     if swap:
         found.append((2, MainFinding("What may have gone wrong", _sentence(swap), run)))
-    poor = [one for one in verdicts if one.found]
-    worth = [f"{one.told()}." for one in ranked if one.worth_telling][:1]
-    if poor:
+    both = [one for one in verdicts if not one.good.all() and one.good.any()]
+    poor = [one for one in both if one.found]
+    worth = [f"{one.told()}." for one in ranked if one.worth_telling or not (both or math.isnan(one.low))][:1]
+    if first := next(iter(poor or both), None):
         more = f" So do those of {', '.join(one.name for one in poor[1:])}." * (len(poor) > 1)
-        worth.insert(0, f"{poor[0].in_short()}{more}")
+        worth.insert(0, f"{first.in_short(chosen_outcome(traces))}{more}")
     if worth:
         found.append((3, MainFinding("What a verdict is worth", " ".join(worth))))
     if told := " ".join(map(_sentence, filter(None, lost))):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 __all__ = [
     "WITHOUT_ROW", "amount", "apart", "at_least", "begin_of", "counted", "cut_id", "decimals", "excerpt", "ids_cut_so",
-    "interval", "natural_key", "near_names", "one_of", "percent", "printable", "signed",
+    "interval", "natural_key", "near_names", "one_of", "part_of", "percent", "printable", "signed",
 ]  # fmt: skip
 
 
@@ -18,6 +18,7 @@ REPLACEMENT = "\ufffd"
 WITHOUT_ROW = "Traces without a row ({})"  # `count` of `near_names`
 MOST_LISTED = 12  # names of a hint where none is near; of more, the first few
 MOST_COMPARED = 10_000  # names; more are not compared letter by letter, which would take seconds
+LEAST_OF_PERCENT = 20
 MOST_CLOSE = 20  # forms that letters find, of which numbers choose the nearest
 DUST, MOST_DIGITS = 1e-9, 12
 _NUMBER = re.compile(r"0*([0-9]+)")
@@ -115,6 +116,23 @@ def percent(share: float, digits: int = 0) -> str:
     if 0 < 100 * share < least / 2 or 100 - least / 2 <= 100 * share < 100:
         return f"<{least:.{digits}f} %" if share < 0.5 else f">{100 - least:.{digits}f} %"
     return f"{math.floor(100 * share / least + 0.5) * least:.{digits}f} %"
+
+
+def part_of(some: int, of: int, noun: str = "", more: str = "") -> str:
+    """A count of a whole, with percent where that is of `LEAST_OF_PERCENT` or more: 2 of 2 are no 100 %.
+
+    Args:
+      some, of: the counts.
+      noun: of the whole.
+      more: stands in the brackets, too.
+
+    Examples:
+      >>> part_of(2, 2), part_of(13, 37), part_of(9, 20, "runs", "5 left"), part_of(1, 2, "runs", "1 left")
+      ('2 of 2', '13 of 37 (35 %)', '9 of 20 runs (45 %; 5 left)', '1 of 2 runs (1 left)')
+    """
+    part = percent(some / of) if of >= LEAST_OF_PERCENT else ""
+    beside = "; ".join(filter(None, (part, more)))
+    return f"{some} of {of}{f' {noun}' if noun else ''}{f' ({beside})' if beside else ''}"
 
 
 def amount(value: float | None, digits: int = 3) -> str:

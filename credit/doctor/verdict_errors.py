@@ -19,10 +19,10 @@ import numpy as np
 from credit.doctor.youden_interval import youden_interval
 from credit.reports.tasks import task_ids
 from graphs.task_means import LEVEL
-from graphs.text import apart, percent, printable
+from graphs.text import apart, part_of, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["MOST_WRONG", "Part", "VerdictErrors", "verdict_channels", "verdict_errors", "wrong_parts"]
+__all__ = ["MOST_WRONG", "Part", "VerdictErrors", "said_yes", "verdict_channels", "verdict_errors", "wrong_parts"]
 
 MOST_TOLD = 3  # systems in a sentence
 MOST_WRONG = 0.5
@@ -99,12 +99,21 @@ class VerdictErrors:
         good, wrong = self.good[some], self.wrong[some]
         return int((wrong & ~good).sum()), int((~good).sum()), int((wrong & good).sum()), int(good.sum())
 
-    def in_short(self) -> str:
-        """That its verdicts say little, of the system in which they do where it is not all traces."""
-        one = self if self._alone else self.worst
+    def in_short(self, outcome: str = "") -> str:
+        """What it passes, and where its verdicts say little that they do, of the system in which it is not all traces.
+
+        Args:
+          outcome: the reward that was chosen as the outcome, and may be what errs; "" where none was.
+        """
+        one = self.worst if self.found and not self._alone else self
         system = next((f" on {printable(name, 60)}" for name, each in self.systems.items() if each is one), "")
-        told = f"{self.name}'s verdicts{system} say little: it {one.passes()}, a difference of "
-        return f"{told}{one._points(' percentage point')}. A perfect verdict has 100, a coin 0."
+        told = f"{self.name}'s verdicts{system} say little: it" if self.found else self.name
+        told += (
+            f" {one.passes()}, a difference of {one._points(' percentage point')}. A perfect verdict has 100, a coin 0."
+        )
+        passed, failed, refused, _ = one.counts()
+        rejects = part_of(refused, failed - passed + refused, "runs")
+        return f"{told} Or the outcome errs: {outcome} passes {rejects} that {self.name} rejects." if outcome else told
 
     def told(self) -> str:
         """The sentences on it."""
@@ -123,10 +132,9 @@ class VerdictErrors:
     def passes(self) -> str:
         """How many failed traces it passes, and how many succeeded ones it passes and rejects."""
         passed, failed, refused, succeeded = self.counts()
-        kinds = ((passed, failed, "failed traces", ""),
-                 (succeeded - refused, succeeded, "succeeded ones", f"; it rejects {refused}"))  # fmt: skip
-        told = (f"{some} of {of} {kind}{f' ({percent(some / of)}{no})' if of else ''}" for some, of, kind, no in kinds)
-        return f"passes {' and '.join(told)}"
+        rejects = f"it rejects {refused}" * bool(succeeded)
+        good = part_of(succeeded - refused, succeeded, "succeeded ones", rejects)
+        return f"passes {part_of(passed, failed, 'failed traces')} and {good}"
 
     def _points(self, unit: str = "") -> str:
         """How much more of the succeeded traces it passes than of the failed ones, in hundredths: Youden's J."""
@@ -193,7 +201,7 @@ def verdict_errors(traces: Traces, success_at: float | None = None) -> list[Verd
     found = []
     for name, verdict in channels.items():
         rows = np.flatnonzero(np.isfinite(outcome[: len(verdict)]) & np.isfinite(verdict))
-        passes, good = (_yes(of[rows]) for of in (verdict, outcome))
+        passes, good = (said_yes(of[rows]) for of in (verdict, outcome))
         good = good if success_at is None else outcome[rows] >= success_at
         if not len(rows) or good is None or passes is None:
             continue
@@ -254,8 +262,12 @@ def _whole(number: float, digits: int) -> str:
     return f"{number:z.{digits}f}"
 
 
-def _yes(numbers: np.ndarray) -> np.ndarray | None:
-    """Which of these say yes, the greater of two values; None for more values, or for one that may be either."""
+def said_yes(numbers: np.ndarray) -> np.ndarray | None:
+    """Which of these say yes, the greater of two values; None for more values, or for one that may be either.
+
+    Args:
+      numbers: of verdicts or outcomes: finite, [n].
+    """
     values = np.unique(numbers)
     if len(values) == 2 or np.isin(values, (0.0, 1.0)).all():
         return np.asarray(numbers == (values[-1] if len(values) == 2 else 1.0))

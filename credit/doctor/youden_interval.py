@@ -13,7 +13,7 @@ import numpy as np
 
 from graphs.task_means import LEAST_TASKS, LEVEL
 
-__all__ = ["youden_interval"]
+__all__ = ["part_over_tasks", "youden_interval"]
 
 
 def youden_interval(wrong: np.ndarray, good: np.ndarray, task: np.ndarray) -> tuple[float, float]:
@@ -42,18 +42,35 @@ def youden_interval(wrong: np.ndarray, good: np.ndarray, task: np.ndarray) -> tu
     total, apart, ends = 0.0, [], []
     for kind in (~good, good):
         size, bad = (np.bincount(of[kind], weight, tasks) for weight in (None, wrong[kind]))
-        n, clusters = float(size.sum()), int(np.count_nonzero(size))
-        if clusters < LEAST_TASKS:
+        if np.count_nonzero(size) < LEAST_TASKS:
             return math.nan, math.nan
-        part, most = float(bad.sum()) / n, float(np.sum(size**2)) / n
-        apart.append((bad - part * size) / n)
-        variance, alone = clusters / (clusters - 1) * float(apart[-1] @ apart[-1]), part * (1 - part) / n
-        total, many = total + part, n / (min(max(variance / alone, 1.0), most) if alone > 0 else most)
+        off, part, many = part_over_tasks(bad, size)
+        apart.append(off)
+        total += part
         ends.append([part - end for end in _wilson(part, many, quantile)])
     scale = math.sqrt(float(apart[0] @ apart[0]) * float(apart[1] @ apart[1]))
     r = float(apart[0] @ apart[1]) / scale if scale > 0 else 0.0
     below, above = (math.sqrt(max(d * d + e * e + 2 * r * d * e, 0.0)) for d, e in zip(*ends, strict=True))
     return 1 - total - above, 1 - total + below
+
+
+def part_over_tasks(some: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """What each task adds to the error of a part, the part, and how many independent traces tell as much.
+
+    Args:
+      some: of each task, how many traces have something: [tasks].
+      size: how many it has.
+
+    Examples:
+      >>> _, part, many = part_over_tasks(np.array([2.0, 0, 2, 0, 2, 0, 0, 2]), np.full(8, 2))
+      >>> part, round(many, 1)
+      (0.5, 8.0)
+    """
+    n, clusters = float(size.sum()), int(np.count_nonzero(size))
+    part, most = float(some.sum()) / n, float(np.sum(size**2)) / n
+    off = (some - part * size) / n
+    variance, alone = clusters / max(clusters - 1, 1) * float(off @ off), part * (1 - part) / n
+    return off, part, n / (min(max(variance / alone, 1.0), most) if alone > 0 else most)
 
 
 def _wilson(part: float, traces: float, quantile: float) -> tuple[float, float]:

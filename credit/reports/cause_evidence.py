@@ -12,7 +12,7 @@ import numpy as np
 
 from credit.reports.compared_kinds import ComparedKinds, dealt_tasks
 from graphs.task_means import LEAST_TASKS, LEVEL
-from graphs.text import amount, counted, percent
+from graphs.text import amount, counted, part_of, percent
 
 __all__ = ["CauseEvidence", "cause_evidence"]
 
@@ -101,8 +101,8 @@ class CauseEvidence:
         if not some or not others:
             return ""
         if self.once:
-            part = percent(rest / of_rest)
-            return f"it occurs only in tasks run once{on_side}: {lost} of these {of} {did}, against {part} of others"
+            where = f"only in tasks run once{on_side}"
+            return f"it occurs {where}: {lost} of these {of} {did}, of others {part_of(rest, of_rest)}"
         return f"in tasks with it {lost} of {counted(of, 'trace')} {did}, in others {rest} of {of_rest}"
 
 

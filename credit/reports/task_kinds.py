@@ -9,7 +9,7 @@ import numpy as np
 
 from credit.reports.judged_traces import JudgedTraces
 from credit.reports.tasks import task_ids
-from graphs.text import percent, printable
+from graphs.text import part_of, printable
 from graphs.traces.batch import Traces
 
 __all__ = ["MOST_KINDS", "failed_by_kind", "only_kind", "task_kinds"]
@@ -84,11 +84,11 @@ def failed_by_kind(
         rows = judged.rows[kind[judged.rows] == i]
         if not len(rows):
             continue
-        failed, parts = judged.failed[rows], ""
+        failed, parts = judged.failed[rows], []
         for place, head in enumerate(heads):
             of_side = failed[np.asarray(side)[rows] == place]
-            parts += f"{', ' if parts else '; '}{head} {percent(of_side.mean())}" if len(of_side) else ""
-        told = f"{printable(name, 60)} {failed.sum()} of {len(rows)} ({percent(failed.mean())}{parts})"
+            parts += [f"{head} {of_side.sum()} of {len(of_side)}"] * (len(of_side) > 0)
+        told = f"{printable(name, 60)} {part_of(failed.sum(), len(rows), more=', '.join(parts))}"
         found.append((i < 0, -failed.mean(), told))
     every = ", ".join(told for *_, told in sorted(found, key=lambda one: one[:2]))
     return f"{judged.kinds[0].capitalize()} by kind of task: {every}." if found else ""

@@ -14,9 +14,19 @@ from graphs.logs.read_logs import DEFAULT_CHANNEL
 from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["other_outcomes"]
+__all__ = ["chosen_outcome", "other_outcomes"]
 
 MOST = 3  # channels that are named
+
+
+def chosen_outcome(traces: Traces) -> str:
+    """The reward of the log that was chosen as the outcome, as one of several; "" where nobody chose one.
+
+    Args:
+      traces: what was read.
+    """
+    names, others = traces.reward_channels, verdict_channels(traces)
+    return "" if DEFAULT_CHANNEL in names else next((printable(name, 60) for name in names if name not in others), "")
 
 
 def other_outcomes(traces: Traces, sides: Sides | None = None) -> str:
@@ -26,9 +36,9 @@ def other_outcomes(traces: Traces, sides: Sides | None = None) -> str:
       traces: what was read.
       sides: two sides of these, whose means are those of `side_differences`; None for one mean of all traces.
     """
-    names, channels = traces.reward_channels, verdict_channels(traces)
-    if DEFAULT_CHANNEL in names or len(channels) == len(names):  # nobody chose one of these
+    if not chosen_outcome(traces):
         return ""
+    channels = verdict_channels(traces)
     known = {name: int(np.isfinite(number).sum()) for name, number in channels.items()}
     told = []
     for name in sorted(known, key=lambda one: (one not in traces.by_people, -known[one]))[:MOST]:

@@ -21,7 +21,7 @@ from credit.sides.side_rows import IN_THESE, SideDifference
 from credit.sides.side_words import MOST_NAMED, MOST_TOLD, MOST_WORDS, first_to_second, grouped, sentences, short, up_to
 from credit.sides.tool_failures import failing_tools
 from credit.sides.verdict_changes import told_changes
-from graphs.text import counted, percent, printable
+from graphs.text import counted, part_of, printable
 
 __all__ = ["SideComparison"]
 
@@ -399,8 +399,7 @@ class SideComparison(ComparedSides):
     def failed(self) -> str:
         """How many traces of each side failed, and in tasks that both ran; "" without any outcome of a side."""
         of_all, of_both = (
-            [f"{failed} of {count} ({percent(failed / count)})" for failed, count in of if count]
-            for of in (self.failures[:2], self.failures[2:])
+            [part_of(failed, count) for failed, count in of if count] for of in (self.failures[:2], self.failures[2:])
         )
         if len(of_all) < 2:
             return ""

@@ -17,7 +17,7 @@ from credit.sides.side_rows import SideDifference, corrected_rows
 from credit.sides.side_tests import compare_metric
 from credit.sides.side_words import MOST_TOLD, up_to
 from graphs.structure.host_ids import ranked
-from graphs.text import percent, printable
+from graphs.text import part_of, percent, printable
 from graphs.traces.batch import Traces
 
 __all__ = ["ToolFailures", "emptier_tools", "failing_tools", "tool_failures"]
@@ -119,9 +119,8 @@ def failing_tools(found: Sequence[ToolFailures], what: str = "failures") -> str:
     told = []
     for one in found:
         if one.share.stands_out:
-            before, after = parts = [some / every for some, every in zip(one.failed, one.calls, strict=True)]
-            sides = (f"{some} of {every} ({percent(part)})"
-                     for some, every, part in zip(one.failed, one.calls, parts, strict=True))  # fmt: skip
+            before, after = [some / every for some, every in zip(one.failed, one.calls, strict=True)]
+            sides = map(part_of, one.failed, one.calls)
             means = " to ".join(percent(mean) for mean in (one.share.first, one.share.second))
             unlike = (after - before) * one.share.difference <= 0
             told.append(f"{printable(one.tool, 60)} {' to '.join(sides)}{f', by task {means}' * unlike}")

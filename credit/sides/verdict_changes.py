@@ -13,7 +13,7 @@ from credit.reports.tasks import task_ids
 from credit.sides.side_words import MOST_TOLD, up_to
 from graphs.dealing import Dealt, dealt
 from graphs.task_means import LEVEL, holm
-from graphs.text import natural_key, percent, printable, signed
+from graphs.text import natural_key, part_of, printable, signed
 from graphs.traces.batch import Traces
 
 __all__ = ["VerdictChange", "told_changes", "verdict_changes", "verdicts_by_system"]
@@ -57,7 +57,7 @@ class VerdictChange:
 
     def told(self) -> str:
         """The counts of both sides, and what the test says; the difference over tasks where counts go another way."""
-        sides = [_part(*of) for of in zip(self.wrong, self.traces, strict=True)]
+        sides = [part_of(*of) for of in zip(self.wrong, self.traces, strict=True)]
         before, after = (some / every for some, every in zip(self.wrong, self.traces, strict=True))
         unlike = self.stands_out and (after - before) * self.difference <= 0
         return f"{self.name} {' to '.join(sides)}{f', by task {signed(self.difference, 2)}' * unlike}, {self.why()}"
@@ -124,8 +124,8 @@ def verdicts_by_system(traces: Traces, errors: Sequence[VerdictErrors]) -> str:
     told = []
     for name, good in dict.fromkeys((one.verdict, one.succeeded) for one in found if one.stands_out):
         one = next(each for each in errors if each.name == name)
-        counts = [one.counts(stated == system)[2 * good : 2 * good + 2] for system in names]
-        parts = [f"{printable(system, 60)} {_part(*count)}" for system, count in zip(names, counts, strict=True)]
+        every = [(system, *one.counts(stated == system)[2 * good :][:2]) for system in names]
+        parts = [f"{printable(system, 60)} {part_of(some, of)}" for system, some, of in every]
         told.append(f"{_kind(name, good)} differ by system beyond chance: {', '.join(up_to(parts, MOST_TOLD))}")
     return "; ".join(told)
 
@@ -133,10 +133,6 @@ def verdicts_by_system(traces: Traces, errors: Sequence[VerdictErrors]) -> str:
 def _kind(verdict: str, succeeded: bool) -> str:
     kind, does = ("successes", "fails") if succeeded else ("failures", "passes")
     return f"{kind} that {printable(verdict, 60)} {does}"
-
-
-def _part(some: int, every: int) -> str:
-    return f"{some} of {every} ({percent(some / every)})" if every else "0 of 0"
 
 
 def _compared(errors: Sequence[VerdictErrors], side: np.ndarray, task: np.ndarray) -> list[VerdictChange]:

@@ -98,7 +98,8 @@ def test_a_verdict_is_of_each_system(late: int, found: bool | None) -> None:
     finding = next(each for each in examine(traces) if each.check == "verdict_disagreement")
     assert one.found is finding.found is found and one.both.share < MOST_WRONG
     assert finding.words == one.told() and one.told().endswith("too few to be sure") is (found is None)
-    of_late = f". Of system v2 it passes {late} of {late} failed traces (100 %) and {len(outcome[150:]) - late} of"
+    part = " (100 %)" * (late >= 20)
+    of_late = f". Of system v2 it passes {late} of {late} failed traces{part} and {len(outcome[150:]) - late} of"
     assert (of_late in one.told()) is bool(late)
     assert not found or {*finding.traces} <= {f"t{i}" for i in range(150, 190)}
     assert one.as_json()["systems"].keys() == ({"v1", "v2"} if late else set())
@@ -162,7 +163,31 @@ def test_the_sentence_stands_with_every_answer_and_by_side(tmp_path: Path) -> No
         re.sub('"checker": ..0', f'"checker": {i % 5 > 1:d}', line) if i % 2 else line for i, line in enumerate(lines)
     )
     path.write_text("".join(mended))
-    assert "checker passes 12 of 48" in said("doctor") and "checker's verdicts" not in said("summary")
+    told = (
+        "checker passes 12 of 48 failed traces (25 %) and 72 of 72 succeeded ones (100 %; it rejects 0), a difference"
+    )
+    assert told in said("doctor") and f"What a verdict is worth: {told} of 75 percentage points (95 %" in said(
+        "summary"
+    )
+
+
+def test_a_judge_that_is_the_outcome_is_held_against_people(tmp_path: Path) -> None:
+    """With the judge as the outcome "30 of 225 failed", and nothing said that it passes two thirds of the runs that
+    people reject."""
+    lines = []
+    for i in range(120):  # people reject a third, and the judge a third of these
+        rewards = {"judge": float(i % 9 > 0)} | ({"thumb": float(i % 3 > 0)} if i < 90 else {})
+        event = {"id": "e", "type": "message", "agent": "a"}
+        lines.append({"trace_id": f"t{i}", "task_id": f"q{i}", "events": [event], "edges": [], "rewards": rewards})
+    (log := tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+    def said(channel: str) -> str:
+        return (
+            CliRunner().invoke(cli, ["summary", str(log), "--reward-channel", channel], catch_exceptions=False).stdout
+        )
+
+    assert "Or the outcome errs: judge passes 20 of 30 runs (67 %) that thumb rejects." in said("judge")
+    assert "Or the outcome errs: thumb passes 0 of 10 runs that judge rejects." in said("thumb")
 
 
 def drawn(

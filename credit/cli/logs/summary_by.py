@@ -110,6 +110,7 @@ def summary(
     import numpy as np
 
     from credit.doctor.idle_agents import idle_losses
+    from credit.doctor.selected_outcomes import selected_outcomes
     from credit.doctor.verdict_errors import verdict_errors
     from credit.main_findings import MORE_ON_SYSTEMS, main_findings, swap_unexplained
     from credit.methods.absent_outcomes import channels_instead
@@ -190,8 +191,9 @@ def summary(
     of_kinds = failed_by_kind(traces, judged_traces(traces, success_at), *by_side)
     findings = main_findings(
         traces, differing=differences, of_kinds=of_kinds, causes=causes, triaged=result, verdicts=verdicts,
-        ranked=ranked, lost=[failed.told() if failed else "", repeats.in_short() if repeats else "",
-              *idle_losses(traces, differences, prices)], compared=compared,
+        ranked=ranked, selected=selected_outcomes(traces, success_at, prices), compared=compared,
+        lost=[failed.told() if failed else "", repeats.in_short() if repeats else "",
+              *idle_losses(traces, differences, prices)],
     )  # fmt: skip
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}

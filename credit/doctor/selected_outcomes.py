@@ -1,0 +1,147 @@
+"""Whether traces with an outcome differ from those without: a failure rate is of the former alone then.
+
+People rate few runs, and more often those that failed. What all traces have says so: a judge's verdict, length, cost,
+kind of task and system.
+
+Reference: Heckman 1979, Sample selection bias as a specification error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from credit.doctor.prevalence import failure_rate
+from credit.doctor.verdict_errors import said_yes, verdict_channels
+from credit.metrics.event_costs import Prices, is_priced
+from credit.metrics.part_costs import COST_WORDS, PAID_IN
+from credit.metrics.success_costs import known_costs
+from credit.reports.chosen_numbers import LACK
+from credit.reports.judged_traces import judged_traces
+from credit.reports.missing_lines import lacking_traces
+from credit.reports.ranks import mean_ranks
+from credit.reports.task_kinds import task_kinds
+from credit.reports.tasks import task_ids
+from graphs.dealing import Dealt, dealt
+from graphs.task_means import LEAST_TASKS, LEVEL, fact_of, holm
+from graphs.text import amount, apart, part_of, percent, printable
+from graphs.traces.batch import Traces
+
+__all__ = ["selected_outcomes"]
+
+MOST = 3
+"""Facts that are named."""
+
+
+class _Fact(NamedTuple):
+    """What all traces have: float [traces], NaN where one has none. A verdict has the name of its channel."""
+
+    name: str
+    value: np.ndarray
+    is_verdict: bool = False
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is of a trace or not."""
+        return bool(np.isin(self.value[np.isfinite(self.value)], (0.0, 1.0)).all())
+
+
+def selected_outcomes(traces: Traces, success_at: float | None = None, prices: Prices | None = None) -> str:
+    """In what traces with an outcome differ beyond chance from those without, of what nearly all have (`LACK`); "" of
+    nothing.
+
+    Where a verdict of two values does, `failure_rate` tells how many of all failed.
+
+    The test is that of ranks: outcomes might have been dealt to other traces of a task that has both kinds, and to
+    other tasks of those with one kind, each with the mean of its traces (`graphs.dealing`). Half of the level is that
+    of verdicts, half that of what else is looked at, each by Holm's method. It takes `LEAST_TASKS` traces of either.
+
+    Args:
+      traces: what was read.
+      success_at: the least outcome of a success, as of `judged_traces`.
+      prices: of models and tools.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q", "r"], trace=["a", "b"], reward=[1.0, 0.0])
+      >>> selected_outcomes(rows.traces)
+      ''
+    """
+    known = np.isfinite(np.asarray(traces.reward, np.float64)[: traces.sizes.traces])
+    task = task_ids(traces)
+    if min(known.sum(), (~known).sum()) < LEAST_TASKS:
+        return ""
+    facts, found = [fact for fact in _facts(traces, prices) if _is_told(fact.value, known)], list[_Fact]()
+    for family in ([one for one in facts if one.is_verdict], [one for one in facts if not one.is_verdict]):
+        tests = [_dealt(one.value, known, task) for one in family]
+        sure = holm([p for p, _ in tests], [fact_of(one.value) for one in family], [least for _, least in tests])
+        found += [family[i] for i in np.argsort(sure, kind="stable").tolist() if sure[i] < LEVEL / 2]
+    if not found:
+        return ""
+    told = "; ".join(_with_and_without(fact, known) for fact in found[:MOST])
+    told = f"They differ from those without one beyond chance: {told}. The rate above is of the former."
+    judged, verdict = judged_traces(traces, success_at), found[0].value
+    if not (found[0].is_verdict and found[0].is_part) or judged.graded:
+        return told
+    has = np.isfinite(verdict)
+    rate = failure_rate(judged.failed[has], known[has], verdict[has] > 0, task[has])
+    if rate is None:
+        return told
+    part, low, high = apart(rate, percent, 0)
+    return (
+        f"{told} If outcomes were given for how a run went, whatever that verdict, {part} of all {has.sum()} failed "
+        f"(95 % interval {low.removesuffix(' %')} to {high})."
+    )
+
+
+def _facts(traces: Traces, prices: Prices | None) -> Iterator[_Fact]:
+    m, lacking = traces.sizes.traces, lacking_traces(traces)
+    for name, number in verdict_channels(traces).items():
+        has, value = np.isfinite(number), number.astype(np.float64)
+        if has.any() and (yes := said_yes(value[has])) is not None:
+            value[has] = yes
+        yield _Fact(printable(name, 60), value, True)
+    events = np.bincount(np.asarray(traces.graph.trace_ids)[: traces.sizes.events], minlength=m)
+    yield _Fact("events", np.where(lacking, np.nan, events))
+    for metric in PAID_IN:
+        if metric == "money" and (prices is None or not is_priced(traces, prices)):
+            continue
+        paid, whole = known_costs(traces, metric, prices)
+        if paid.sum() > 0:
+            yield _Fact(COST_WORDS[metric], np.where(whole, paid, np.nan))
+            break
+    kinds, kind = task_kinds(traces)
+    yield from (_Fact(f"tasks of {printable(name, 40)}", (kind == i) * 1.0) for i, name in enumerate(kinds))
+    stated = np.array([name or "" for name in traces.traces["system"].to_pylist()], object)
+    for name in sorted({*stated.tolist()} - {""}):
+        yield _Fact(f"system {printable(name, 40)}", np.where(stated == "", np.nan, stated == name))
+
+
+def _is_told(value: np.ndarray, known: np.ndarray) -> bool:
+    """Whether nearly all traces with an outcome, and without, have it, and some differ."""
+    has = np.isfinite(value)
+    return all(has[of].mean() >= 1 - LACK for of in (known, ~known)) and float(np.ptp(value[has])) > 0
+
+
+def _dealt(value: np.ndarray, known: np.ndarray, task: np.ndarray) -> Dealt:
+    has = np.isfinite(value)
+    _, of = np.unique(task[has], return_inverse=True)
+    rank, chosen, size = mean_ranks(value[has]), known[has], np.bincount(of)
+    some = np.bincount(of, chosen)
+    mixed = (some > 0) & (some < size)
+    inside = mixed[of]
+    scores = np.concatenate([rank[inside], (np.bincount(of, rank) / size)[~mixed]])
+    strata = np.concatenate([of[inside] + 1, np.zeros(int((~mixed).sum()), np.int64)])
+    return dealt(scores, np.concatenate([chosen[inside], some[~mixed] > 0]), strata)
+
+
+def _with_and_without(fact: _Fact, known: np.ndarray) -> str:
+    """What traces with an outcome have, and those without."""
+    kinds = [fact.value[of & np.isfinite(fact.value)] for of in (known, ~known)]
+    if fact.is_part:
+        parts = [part_of(int(of.sum()), len(of)) for of in kinds]
+    else:
+        parts = apart([float(of.mean()) for of in kinds], amount, 3)
+    return f"{fact.name}{' passes' * (fact.is_verdict and fact.is_part)} {' and '.join(parts)}"

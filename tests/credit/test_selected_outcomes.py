@@ -1,0 +1,91 @@
+"""Outcomes that people gave to some traces, more often to failed ones: what a failure rate of these says of all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import credit
+from credit.cli import cli
+from credit.doctor.prevalence import failure_rate
+from credit.doctor.selected_outcomes import selected_outcomes
+from credit.page.findings import Findings
+from credit.page.overview import overview
+from graphs.event_types import EventType
+from graphs.traces.assembling import assemble
+from graphs.traces.batch import Traces
+from graphs.traces.record import Agent, TraceRecord
+from graphs.writers.native import write
+
+
+def thumbs(rng: np.random.Generator, traces: int, given: tuple[float, float], *, judged: bool = True) -> Traces:
+    """A third of the traces fail; thumbs are given to this part of failed and of succeeded ones."""
+    records = []
+    for i in range(traces):
+        good = rng.random() > 1 / 3
+        rewards = {"judge": float(rng.random() < (0.9 if good else 0.3))} if judged else {}
+        rewards |= {"thumb": float(good)} if rng.random() < given[good] else {}
+        record = TraceRecord(f"t{i}", f"q{i}", "x", instances={"a": Agent()}, rewards=rewards)
+        for place in range(3 if good else 6):
+            record.event(f"e{place}", EventType.MESSAGE, "a", action=True)
+        records.append(record)
+    return assemble(records, reward="thumb")
+
+
+def test_feedback_of_some_is_told_to_be_of_these(tmp_path: Path) -> None:
+    """ "70 of 121 failed" was the rate, of traces of which a judge passed 54 %, and 74 % of the others."""
+    traces = thumbs(np.random.default_rng(0), 400, (0.7, 0.3))
+    judge, known = traces.evidence["rewards.judge"].array[:400] > 0, np.isfinite(np.asarray(traces.reward)[:400])
+    counts = [int((judge & of).sum()) for of in (known, ~known)]
+    told = selected_outcomes(traces)
+    assert told.startswith("They differ from those without one beyond chance: judge passes")
+    for some, of in zip(counts, (known, ~known), strict=True):
+        assert f"{some} of {of.sum()} ({100 * some / of.sum():.0f} %)" in told
+    assert "; events " in told and "of all 400 failed (95 % interval " in told
+    write(traces, log := tmp_path / "log.jsonl")
+    said = CliRunner().invoke(cli, ["summary", str(log), "--reward-channel", "thumb"], catch_exceptions=False).stdout
+    assert f"\nTraces with an outcome: {told}\n" in said
+    read = credit.read(log, reward="thumb")
+    assert told in [one["told"] for one in overview(Findings.of(read, {}))["findings"]]
+
+
+def test_without_a_verdict_what_else_differs_is_told() -> None:
+    told = selected_outcomes(thumbs(np.random.default_rng(0), 300, (0.7, 0.3), judged=False))
+    assert told.startswith("They differ from those without one beyond chance: events 4.") and "of all" not in told
+
+
+@pytest.mark.parametrize("draws", [60, pytest.param(400, marks=pytest.mark.slow)])
+def test_outcomes_that_were_given_at_random_differ_in_nothing(draws: int) -> None:
+    rng = np.random.default_rng(1)
+    found = sum(selected_outcomes(thumbs(rng, 120, (0.4, 0.4))) != "" for _ in range(draws))
+    assert found <= draws * 0.05 + 2 * (draws * 0.05 * 0.95) ** 0.5
+
+
+def drawn(rng: np.random.Generator, alike: float) -> tuple[np.ndarray, ...]:
+    """Which traces failed, have an outcome, and pass; and their tasks, whose runs are alike in all with this chance."""
+    tasks = int(rng.integers(80, 250))
+    task = np.repeat(np.arange(tasks), rng.integers(1, 5, tasks) if alike else 1)
+    luck = np.where(rng.random((3, len(task))) < alike, rng.random((3, tasks))[:, task], rng.random((3, len(task))))
+    failed = luck[0] < rng.uniform(0.1, 0.6)
+    passes = luck[1] < np.where(failed, rng.uniform(0.1, 0.7), rng.uniform(0.75, 0.97))
+    known = luck[2] < np.where(failed, rng.uniform(0.4, 0.8), rng.uniform(0.2, 0.4))
+    return failed, known, passes, task
+
+
+@pytest.mark.parametrize("draws", [60, pytest.param(600, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("alike", [0.0, 0.5, 1.0])
+def test_the_interval_holds_the_failures_of_all(alike: float, draws: int) -> None:
+    """Where failures are rated more often whatever the verdict was, and the verdict differs with an outcome."""
+    rng, held = np.random.default_rng(5), list[bool]()
+    while len(held) < draws:
+        failed, known, passes, task = drawn(rng, alike)
+        parts, counts = [passes[of].mean() for of in (known, ~known)], (known.sum(), (~known).sum())
+        error = (passes.mean() * (1 - passes.mean()) * sum(1 / n for n in counts)) ** 0.5
+        found = failure_rate(failed & known, known, passes, task) if abs(parts[0] - parts[1]) > 2.24 * error else None
+        if found is not None:
+            held.append(found[1] <= failed.mean() <= found[2])
+    known_to = 2 * (0.05 * 0.95 / draws) ** 0.5
+    assert 0.93 - known_to <= np.mean(held) <= 0.97 + known_to
