@@ -15,7 +15,17 @@ from graphs.traces.batch import Traces
 from graphs.traces.clock_units import LONGEST
 from graphs.traces.record import SPANNED
 
-__all__ = ["UNSTATED", "Durations", "begins", "busy_seconds", "date_text", "durations", "positions"]
+__all__ = [
+    "AT_ONCE",
+    "UNSTATED",
+    "Durations",
+    "begins",
+    "busy_seconds",
+    "date_text",
+    "durations",
+    "part_later",
+    "positions",
+]
 
 UNSTATED = "_unstated"
 """Ends the metric by which the survey's form marks a cost that its log did not state, and wrote as 0."""
@@ -25,6 +35,8 @@ IN_SECONDS = (0.5, 1.01)
 its first event and after its last one; it cannot take less than its events span, but for rounding."""
 
 
+AT_ONCE = 0.25
+"""Neither side follows the other if each begins later in this part of the pairs of traces, or more."""
 LATEST = 1e11
 """A time above it is no date in seconds: the year would be 5138. In milliseconds every date since 1973 is above it."""
 DIGITS = 6
@@ -74,6 +86,20 @@ def begins(traces: Traces) -> np.ndarray:
     np.fmin.at(first, trace, traces.events["time"].to_numpy().astype(np.float64))
     dates: np.ndarray = np.where((first >= EARLIEST) & (first <= LATEST), first, np.nan)
     return dates
+
+
+def part_later(begin: np.ndarray, side: np.ndarray) -> float:
+    """In what part of the pairs of traces with dates the one of the second side begins later; NaN without dates.
+
+    Args:
+      begin: of each trace, in seconds.
+      side: 0 or 1 of each trace, -1 for none.
+    """
+    first, second = (np.sort(begin[(side == one) & np.isfinite(begin)]) for one in (0, 1))
+    if not len(first) or not len(second):
+        return np.nan
+    before = np.searchsorted(first, second, "left") + np.searchsorted(first, second, "right")
+    return float(before.mean()) / (2 * len(first))
 
 
 def date_text(seconds: float) -> str:

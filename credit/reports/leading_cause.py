@@ -80,6 +80,7 @@ class LeadingCause:
       sides: what `--sides` takes to compare the runs of two models of an agent, where it is one of these; "" elsewhere.
       one_side: the side that alone has it, of what failed traces have more often where sides are not told apart, and is
         not beyond chance within that side; None elsewhere.
+      in_time: that a model's runs began mostly later than others, or earlier, in words; "" where they did not.
       late: that it is what is done last in its runs, in words; "" where it is not.
       lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
     """
@@ -115,6 +116,7 @@ class LeadingCause:
     of_kind: str = ""
     sides: str = ""
     one_side: OneSide | None = None
+    in_time: str = ""
     late: str = ""
 
     def told(self) -> str:
@@ -145,7 +147,7 @@ class LeadingCause:
             before = "what went wrong before may be why" * (self.of_team and sure and self.evidence.within)
             chance = "; ".join(filter(None, (chance, before)))
             option = f"`--sides {shlex.quote(self.sides)}` compares them" if self.sides else ""
-            chance = f" ({'; '.join(filter(None, (chance, self.late, option)))})"
+            chance = f" ({'; '.join(filter(None, (chance, self.late, self.in_time, option)))})"
         if self.one_side is not None:
             chance = f" ({self.one_side.told(good)})"
         if self.where_varied is not None:  # over all tasks both kinds may have an agent that is wrong in some

@@ -14,6 +14,7 @@ from credit.reports.cause_candidates import Candidate, candidates, of_models, of
 from credit.reports.cause_evidence import cause_evidence
 from credit.reports.cause_tests import CauseTest, more_failed, tested, told_by_others
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds
+from credit.reports.durations import AT_ONCE, begins, part_later
 from credit.reports.endings import lasts, of_sides
 from credit.reports.event_texts import event_texts
 from credit.reports.handoffs import instead_of
@@ -197,6 +198,7 @@ def leading_causes(
             of_kind=only_kind(traces, its.rows[its.of_traces(value, varied.varied)]) if its and varied else "",
             sides=one.sides,
             one_side=alone[i],
+            in_time=_in_time(traces, having, one.tells, side) if one.test is not None else "",
             late=late[i],
         )
 
@@ -218,6 +220,17 @@ def _counted(traces: Traces, one: Candidate, judged: JudgedTraces, scored: np.nd
 
 def _of_kinds(some: np.ndarray, judged: JudgedTraces) -> tuple[int, int]:
     return int((some & judged.failed).sum()), int((some & judged.succeeded).sum())
+
+
+def _in_time(traces: Traces, having: np.ndarray, tells: np.ndarray, side: np.ndarray | None) -> str:
+    """`LeadingCause.in_time`, of the side on which the fewer of these and of other traces are most."""
+    begin, sides = begins(traces), np.zeros(len(having), np.int64) if side is None else side
+    dated = tells & np.isfinite(begin)
+    most = max(np.unique(sides), key=lambda one: min(((sides == one) & dated & of).sum() for of in (having, ~having)))
+    later = part_later(begin, np.where(dated & (sides == most), having, -1))
+    if np.isnan(later) or min(later, 1 - later) >= AT_ONCE:
+        return ""
+    return f"these runs began mostly {'later' if later > 0.5 else 'earlier'} than others: time may be why"
 
 
 def _one_side(one: _Counted, judged: JudgedTraces, side: np.ndarray | None, heads: Sequence[str]) -> OneSide | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from credit.reports.durations import begins, date_text
+from credit.reports.durations import AT_ONCE, begins, date_text, part_later
 from graphs.errors import CreditError, Problem
 from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
@@ -21,11 +21,9 @@ from graphs.text import WITHOUT_ROW, counted, excerpt, natural_key, near_names
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import agent_models, first_models, models_of_agent
 
-__all__ = ["AT_ONCE", "Sides", "dated_sides", "part_later", "read_sides", "sides_of_folders", "stated_sides"]
+__all__ = ["Sides", "dated_sides", "read_sides", "sides_of_folders", "stated_sides"]
 
 STATED = ("system", "model")
-AT_ONCE = 0.25
-"""Neither side follows the other if each begins later in this part of the pairs of traces, or more."""
 EXPECTED = (
     "expected two folders or files A,B, a table, `system` (such as a version), `model`, `model:AGENT` or `before=DATE`"
 )
@@ -238,20 +236,6 @@ def _order(names: tuple[str, str], word: str, later: float) -> tuple[str, str]:
         turn = f"A row of {second} at the top of the table turns the sides."
         return f"{first} is the baseline by the table's order, since {why}", turn
     return f"{first} is the baseline by its name, since {why}", f"`--sides {word}={second},{first}` turns the sides."
-
-
-def part_later(begin: np.ndarray, side: np.ndarray) -> float:
-    """In what part of the pairs of traces with dates the one of the second side begins later; NaN without dates.
-
-    Args:
-      begin: of each trace, in seconds.
-      side: 0 or 1 of each trace, -1 for none.
-    """
-    first, second = (np.sort(begin[(side == one) & np.isfinite(begin)]) for one in (0, 1))
-    if not len(first) or not len(second):
-        return np.nan
-    before = np.searchsorted(first, second, "left") + np.searchsorted(first, second, "right")
-    return float(before.mean()) / (2 * len(first))
 
 
 def dated_sides(date: str, traces: Traces) -> tuple[tuple[str, str], tuple[str, str], np.ndarray]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from credit.reports.durations import begins, date_text
+from credit.reports.durations import AT_ONCE, begins, date_text, part_later
 from credit.reports.trace_numbers import TraceMetric
-from credit.sides.chosen_sides import AT_ONCE, Sides, part_later
+from credit.sides.chosen_sides import Sides
 from credit.sides.side_rows import corrected_rows
 from credit.sides.side_tests import compare_metric
 from credit.sides.side_words import first_to_second

@@ -210,3 +210,15 @@ def test_a_table_named_after_models_is_of_these(tmp_path: Path) -> None:
         table.write_text("\n".join(["trace,side", *rows]))
         printed = run("metrics", log, "--sides", table)
         assert ("The model of coder" in printed or "the model of coder" in printed) == said, printed
+
+
+def test_a_model_that_is_blamed_without_sides_is_told_to_have_run_later() -> None:
+    """A release that nobody named made its runs fail: the model was beyond chance, without a word on time."""
+    records, side = runs_of(np.random.default_rng(1))
+    told = "; these runs began mostly later than others: time may be why; `--sides model:coder` compares them)"
+    (cause,) = [one for one in leading_causes(assemble(records)) if one.words == "runs in which coder has small"]
+    assert cause.beyond_chance and cause.told().endswith(told), cause.told()
+    for one in records:
+        one.times = [moment - 14 * DAYS * (int(side[records.index(one)]) > 0) for moment in one.times]
+    (cause,) = [one for one in leading_causes(assemble(records)) if one.words == "runs in which coder has small"]
+    assert cause.beyond_chance and cause.in_time == "" and "time may be why" not in cause.told()
