@@ -60,11 +60,11 @@ def main_findings(
     compared: SideComparison | None,
 ) -> list[MainFinding]:
     """What failed, of which traces that is known, what changed, what went wrong most, what a verdict is worth, what was
-    lost, where to look first.
+    lost, where time goes, where to look first.
 
     Of more than `MOST` these give way, the first named first: a third cause, where to look first, a second cause; of
-    causes that are beyond chance a third one, what was lost, what a verdict is worth. An undecided cause beside
-    one that is beyond chance has few words here.
+    causes that are beyond chance a third one, where time goes, what was lost, what a verdict is worth. An undecided
+    cause beside one that is beyond chance has few words here.
 
     Args:
       traces: what was read.
@@ -109,6 +109,8 @@ def main_findings(
         found.append((3, MainFinding("What a verdict is worth", " ".join(worth))))
     if told := " ".join(map(_sentence, filter(None, lost))):
         found.append((4, MainFinding("What was lost", told)))
+    if triaged.slowest:
+        found.append((4, MainFinding("Where time goes", _sentence(triaged.slowest))))
     if look := _look_first(causes, triaged, compared):
         found.append((6, look))
     kept = sorted(sorted(range(len(found)), key=lambda i: found[i][0])[:MOST])

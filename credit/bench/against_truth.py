@@ -213,9 +213,9 @@ class Draw:
 def draw(
     kind: str,
     *,
-    topology: str = "swarm",
-    agents: int = 5,
-    events: int = 100,
+    topology: str | None = None,
+    agents: int | None = None,
+    events: int | None = None,
     traces: int = 400,
     group_size: int | None = None,
     seed: int = 0,
@@ -225,7 +225,8 @@ def draw(
     Args:
       kind: of outcome, one of `credit.bench.own_worlds.TEAMS`, or "module:name" of your own `TeamWorld`, whose team is
         drawn.
-      topology, agents, events: of the team, as in `graphs.worlds.TeamWorld`; your own states them.
+      topology, agents, events: of the team, as in `graphs.worlds.TeamWorld`; None for "swarm", 5 and 100, and for your
+        own, which states them.
       group_size: traces of a group; None for that of your own world, else 8.
       traces: how many; a multiple of the group size, two groups or more.
       seed: of all random numbers.
@@ -237,7 +238,18 @@ def draw(
       >>> draw("pivotal", events=30, traces=16).traces.sizes.traces
       16
     """
-    world = team_of(kind, topology=topology, agents=agents, events=events, traces=traces, group_size=group_size)
+    of_team = {"topology": topology, "agents": agents, "events": events}
+    stated = [name for name, value in of_team.items() if value is not None]
+    if stated and kind not in TEAMS:
+        raise CreditError(f"{stated[0]} does not go with the world {kind!r}: that states its team")
+    world = team_of(
+        kind,
+        topology="swarm" if topology is None else topology,
+        agents=5 if agents is None else agents,
+        events=100 if events is None else events,
+        traces=traces,
+        group_size=group_size,
+    )
     runs = world.sample(jax.random.key(seed), traces)
     truth = world.increments(runs)
     log = world.traces(runs, truth)
@@ -266,13 +278,13 @@ def team_of(
       CreditError: an argument is out of range; it is named.
     """
     if kind in TEAMS:
-        group_size = group_size or GROUP_SIZE
+        group_size = GROUP_SIZE if group_size is None else group_size
         spawn, link = 1.0 if kind == "poisoned" else spawn, HeavyTailed(1.0, 3.0**-0.5) if kind == HEAVY else None
         of_kind = "additive" if kind == HEAVY else kind
         world = TeamWorld(topology, agents, events, of_kind, DIFFICULTIES, group_size, spawn=spawn, link=link)
     else:
         own = own_world(kind, TeamWorld, "a TeamWorld of graphs.worlds", TEAMS)
-        group_size = group_size or own.group_size
+        group_size = own.group_size if group_size is None else group_size
         world = dataclasses.replace(own, group_size=group_size)
     if traces is not None and (traces < 2 * group_size or traces % group_size):
         raise CreditError(f"traces is {traces}; expected a multiple of the group size {group_size}, two groups or more")

@@ -11,11 +11,13 @@ from credit.metrics.event_costs import EventCosts, Prices, event_costs, token_co
 from credit.metrics.success_costs import SuccessCost, success_costs
 from credit.metrics.trace_costs import costs_of_traces
 from credit.metrics.trace_metrics import success_of_traces
+from credit.reports.call_seconds import calls_of_models, calls_of_tools
 from credit.reports.corpus import Survey, survey
 from credit.reports.missing_lines import lacking_traces, lacking_units
 from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
+from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import CreditError
 from graphs.structure.decision_kinds import KIND_NAMES, decision_kind
 from graphs.structure.host_ids import ranked
@@ -83,6 +85,7 @@ class CostRow:
     traces: int = 0
     of_traces: int = 0
     lacks_traces: bool = False
+    call_seconds: float | None = None
 
     def sums(self) -> dict[str, Amount]:
         """All that it adds up, by name."""
@@ -145,7 +148,8 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
       Amount(total=None, missing=1)
     """
     parts = cost_units(by)
-    costs = event_costs(traces, prices, of_team=by == "trace")
+    facts = TeamFacts(traces)
+    costs = event_costs(traces, prices, facts, of_team=by == "trace")
     graph, n = traces.graph, traces.sizes.events
     trace, outside = np.asarray(graph.trace_ids)[:n], outside_team(traces)
     if by == "trace":
@@ -174,10 +178,11 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
     rows = _rows(units, unit, costs, amounts(logged, unit, len(units), np.nan_to_num(own)), called, failed, lacking)
     every = np.empty(len(units), np.int64)
     every[unit] = size
-    counts = zip(_held(traces, unit, len(units)).tolist(), every.tolist(), fewer.tolist(), strict=True)
+    took = _of_a_call(facts, called, unit, len(units), parts)
+    counts = zip(_held(traces, unit, len(units)).tolist(), every.tolist(), fewer.tolist(), took, strict=True)
     rows = [
-        dataclasses.replace(row, traces=some, of_traces=of, lacks_traces=less)
-        for row, (some, of, less) in zip(rows, counts, strict=True)
+        dataclasses.replace(row, traces=some, of_traces=of, lacks_traces=less, call_seconds=seconds)
+        for row, (some, of, less, seconds) in zip(rows, counts, strict=True)
     ]
     if fees.any():
         units, unit = _units(traces, parts, outside, of_tools=True)
@@ -199,6 +204,25 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
         return -(of["money"] or of["logged_money"]), -of["tokens"], -of["events"]
 
     return sorted(rows, key=dearest)
+
+
+def _of_a_call(
+    facts: TeamFacts, called: ToolCalls, unit: np.ndarray, count: int, parts: Sequence[str]
+) -> list[float | None]:
+    """`CostRow.call_seconds` of each unit; None where these are traces or systems alone."""
+    took: list[float | None] = [None] * count
+    found = []
+    if not {"trace", "system"} >= {*parts}:
+        found.append(calls_of_models(facts.traces, facts.durations))
+    if "tool" in parts:
+        found.append(calls_of_tools(facts.traces, called, facts.durations))
+    for calls in found:
+        of = unit[calls.rows]
+        order = np.argsort(of, kind="stable")
+        places, first = np.unique(of[order], return_index=True)
+        for place, seconds in zip(places.tolist(), np.split(calls.seconds[order], first)[1:], strict=True):
+            took[place] = float(np.median(seconds))
+    return took
 
 
 def cost_units(by: str) -> tuple[str, ...]:

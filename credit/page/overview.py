@@ -64,6 +64,7 @@ TOLD = {
     "paid",
     "by_owner",
     "by_agent",
+    "by_call",
     "by_verdict",
     "by_kind",
     "by_team",

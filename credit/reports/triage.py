@@ -27,9 +27,10 @@ from credit.reports.shown_example import example_kinds, shown_example, surely_ab
 from credit.reports.tool_calls import Failures, ToolCalls
 from credit.reports.trace_list import actions_with_tokens, counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
+from credit.reports.where_time_goes import where_time_goes
 from graphs.errors import expect
 from graphs.structure.host_ids import distinct
-from graphs.text import amount, at_least, printable
+from graphs.text import printable
 from graphs.traces.batch import Traces
 
 __all__ = ["TOKENS", "Suspect", "ToolUse", "Triage", "Workload", "serious_events", "triage"]
@@ -193,12 +194,12 @@ class Triage:
     Workloads have the most errors first, then retries, loops, and tokens and actions, or empty results and calls.
 
     `quiet` is "" where there are errors or loops. Else it says that there are none, and, where no trace ends early,
-    what the events are: the actions of most tokens, if the log has counts. `left_out` events are not named, of the
-    same causes and of others. `endings` are how traces end early. `slowest` names the tool that more than half of the
-    seconds of work are of; "" without one. `failed` and `succeeded` count traces, which are
-    called as `kinds`; None where these are not of both. `sure`: behind so many events none is of a cause that is surely
-    more common in failed ones. `unsure`: none of any is, nor is another cause known. `tasks`: in how many they are
-    compared within, 0 between tasks. `sides` are how many traces each side has; empty without sides.
+    what the events are: the actions of most tokens, if the log has counts. `left_out` events are not named, of the same
+    causes and of others. `endings` are how traces end early. `slowest` is `where_time_goes`. `failed` and `succeeded`
+    count traces, which are called as `kinds`; None where these are not of both. `sure`: behind so many events none is
+    of a cause that is surely more common in failed ones. `unsure`: none of any is, nor is another cause known. `tasks`:
+    in how many they are compared within, 0 between tasks. `sides` are how many traces each side has; empty without
+    sides.
     """
 
     agents: tuple[Workload, ...]
@@ -332,7 +333,7 @@ def triage(
         left_out,
         quiet,
         early,
-        _slowest(agents, tools),
+        where_time_goes(traces, calls, seconds),
         failed=int(judged.failed.sum()) if judged.both else None,
         succeeded=int(judged.succeeded.sum()) if judged.both else None,
         kinds=judged.kinds,
@@ -342,15 +343,6 @@ def triage(
         sides=of_sides(np.arange(traces.sizes.traces), side),
         loops=len(calls.loops),
     )
-
-
-def _slowest(agents: tuple[Workload, ...], tools: tuple[ToolUse, ...]) -> str:
-    total = sum(row.seconds for row in agents if not math.isnan(row.seconds))
-    whole = at_least(amount(total), any(row.lacks_lines or row.lacks_seconds for row in agents))
-    slow = (row for row in tools if row.tool and row.seconds > total / 2)
-    words = (f"{at_least(amount(row.seconds), row.lacks_lines)} of {whole} seconds of work are of tool {row.tool}"
-             for row in slow)  # fmt: skip
-    return next(words, "")
 
 
 def _tools(traces: Traces, calls: ToolCalls, failures: list[Failures], took: np.ndarray) -> tuple[ToolUse, ...]:

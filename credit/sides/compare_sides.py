@@ -18,6 +18,7 @@ from credit.reports.tool_calls import ToolCalls, call_mask
 from credit.reports.trace_numbers import TeamFacts, TraceMetric
 from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, WALL_CLOCK, same_in_all
+from credit.sides.call_times import call_times
 from credit.sides.changed_teams import team_changes
 from credit.sides.chosen_sides import Sides
 from credit.sides.comparable_traces import (
@@ -80,16 +81,15 @@ def compare_sides(
     unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads))
     success, task, calls = measured["success"].value, task_ids(traces), ToolCalls(traces)
     known = np.isfinite(success)
-    events, seconds = owned_events(calls) | {"tool_calls": np.flatnonzero(call_mask(traces))}, np.zeros(0)
-    if any(row.worth_telling and row.metric == WALL_CLOCK for row in rows):
-        seconds = TeamFacts(traces).durations.event
-        events[WALL_CLOCK] = np.flatnonzero(np.isfinite(seconds))
+    took = TeamFacts(traces).durations
+    events = owned_events(calls) | {"tool_calls": np.flatnonzero(call_mask(traces))}
+    events[WALL_CLOCK] = np.flatnonzero(np.isfinite(took.event))
     for i, row in enumerate(rows):
         if row.worth_telling and row.metric in events:
             weights = side_weights(told_tasks[row.metric].value, sides.side, task)
-            took = seconds[events[WALL_CLOCK]] if row.metric == WALL_CLOCK else None
-            whose = owners(traces, calls, events[row.metric], weights, took)
-            rows[i] = dataclasses.replace(row, owners=whose if took is None else whose.of_most(row.difference))
+            seconds = took.event[events[WALL_CLOCK]] if row.metric == WALL_CLOCK else None
+            whose = owners(traces, calls, events[row.metric], weights, seconds)
+            rows[i] = dataclasses.replace(row, owners=whose if seconds is None else whose.of_most(row.difference))
     shared = np.intersect1d(*(task[known & (sides.side == one)] for one in (0, 1)))
     # Tasks of one side may be harder, and dearer.
     of_shared = np.isin(task, shared) | (len(shared) == 0)
@@ -121,6 +121,7 @@ def compare_sides(
         paid_elsewhere=paid_elsewhere,
         failing=failing,
         empty=tuple(emptier_tools(traces, sides.side, calls, untold)),
+        times=tuple(call_times(traces, sides.side, calls, took, untold)),
         verdicts=verdicts,
         apart_in=apart_in,
         not_told=not_told,

@@ -13,6 +13,7 @@ from credit.reports.beyond_chance import starred
 from credit.reports.triage_legend import MARKS
 from credit.reports.unread_outcomes import UnreadOutcomes, UnscoredEnds
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST
+from credit.sides.call_times import CallTimes
 from credit.sides.changed_teams import TeamChange
 from credit.sides.chosen_sides import Sides
 from credit.sides.comparable_traces import EARLY
@@ -52,6 +53,7 @@ class ComparedSides:
       alone: where that is the format, too, the agents that act on the first side alone, and on the second, in all of a
         format's traces or in none, so that the format may hide them.
       failing, empty: of each tool that both sides call, how many calls failed, and how many gave nothing.
+      times: how long a call of each tool, and of each agent's model, takes.
       verdicts: how often each verdict is wrong.
       failures: of each side, how many traces failed, of how many with an outcome; then of tasks with both sides alone.
       judged: "success" or "outcome"; "" without outcomes.
@@ -80,6 +82,7 @@ class ComparedSides:
     alone: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     failing: tuple[ToolFailures, ...] = ()
     empty: tuple[ToolFailures, ...] = ()
+    times: tuple[CallTimes, ...] = ()
     verdicts: tuple[VerdictChange, ...] = ()
     failures: tuple[tuple[int, int], ...] = ()
     judged: str = ""
@@ -210,13 +213,15 @@ class ComparedSides:
 
     def _tested(self) -> str:
         """For how many tests a `*` of each part is corrected."""
-        of_agents = [one.test for of in self.agents.values() for one in of if one.test is not None]
+        every = (one for of in self.agents.values() for one in of)
+        of_agents = [test for one in every for test in (one.test, one.taking_part) if test is not None]
         judged, costs = ([row for row in self.kinds if (row.metric in FIRST) == of] for of in (True, False))
         parts = {
             "success": [row for row in self.rows if row.metric in FIRST], "kinds of task": judged, "their costs": costs,
             "what follows success": [row for row in self.rows if row.metric not in FIRST and not row.is_other],
             "other metrics": [row for row in self.rows if row.is_other],
             "tools": [one.share for one in self.failing], "empty results": [one.share for one in self.empty],
+            "seconds per call": [one.seconds for one in self.times],
             "agents": of_agents,
         }  # fmt: skip
         many = {name: max((row.rows for row in of if row.p is not None), default=0) for name, of in parts.items()}

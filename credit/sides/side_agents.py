@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,14 @@ import numpy as np
 from credit.metrics.event_costs import Prices, event_costs, token_counts
 from credit.metrics.logged_prices import logged_prices
 from credit.reports.tasks import task_ids
-from credit.reports.trace_numbers import TraceMetric
+from credit.reports.trace_numbers import TraceMetric, numbered
 from credit.sides.asked_metrics import ASKED, LEAST_SHARE, TOKENS
 from credit.sides.chosen_sides import Sides
 from credit.sides.side_rows import SideDifference, corrected_rows
 from credit.sides.side_tests import compare_metric
 from credit.sides.side_words import MOST_NAMED, MOST_TOLD, MOST_WORDS, short, signed
 from graphs.structure.host_ids import ranked
-from graphs.task_means import ROUNDING
+from graphs.task_means import ROUNDING, fact_of
 from graphs.text import counted, percent, printable, rounds_away
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import event_models
@@ -51,9 +51,15 @@ class AgentDifference:
       cached: of money, the part of the tokens read that came from a cache on each side; None where it read none.
       calls, read, generated: its calls with tokens in a trace on each side, in the same means, and their tokens; 0
         where one is not known.
-      test: of its own cost of a trace, within tasks as of any metric. Its p is corrected by Holm's method, for agents
-        alone; None of one that has too little of the cost to be told.
-      stands_out: whether its own cost changed beyond chance, by `LEAST_PART` of the whole or more.
+      acting: the part of the traces in which it acts on each side, in the same means.
+      test: of its own cost of a trace in which it acts, within tasks as of any metric. Its p is corrected by Holm's
+        method, for agents alone; None of one that has too little of the cost to be told. Over all traces, with 0 where
+        it does not act, who is asked would drown what a prompt that makes it write 1.5 times as much does.
+      taking_part: of whether it acts in a trace, in the same family; None of one that acts in all.
+      changed: whether its cost of a trace in which it acts changed beyond chance, by `LEAST_PART` of the cost of all
+        agents in a trace or more.
+      stands_out: whether its cost where it acts, or how often it does, changed beyond chance in the way of its
+        difference, which is `LEAST_PART` of the whole unless it `changed`.
     """
 
     agent: str
@@ -69,8 +75,18 @@ class AgentDifference:
     calls: tuple[float, float] = (0.0, 0.0)
     read: tuple[float, float] = (0.0, 0.0)
     generated: tuple[float, float] = (0.0, 0.0)
+    acting: tuple[float, float] = (0.0, 0.0)
     test: SideDifference | None = None
+    taking_part: SideDifference | None = None
+    changed: bool = False
     stands_out: bool = False
+
+    @property
+    def rises(self) -> bool | None:
+        """Whether it has more of the cost, where it acts or in all; None of one that did not change beyond chance."""
+        if self.changed and self.test is not None:
+            return self.test.rises
+        return self.difference > 0 if self.stands_out else None
 
 
 def agent_differences(
@@ -118,7 +134,8 @@ def agent_differences(
     (model_names, model), acts = event_models(traces), np.asarray(graph.action_mask)[:n]
     read, generated = (token_counts(traces, counted) for counted in ("input_tokens", "tokens"))
     counts = np.array([np.where((read > 0) | (generated > 0), 1.0, read + generated), read, generated])
-    means, sums, counted = [], [], []
+    means, sums, counted, acting = [], [], [], []
+    with_agent = _acting(traces, cost)
     models: list[list[set[str]]] = []
     for weight in weights:
         events = np.flatnonzero(weight[trace] > 0)
@@ -129,25 +146,40 @@ def agent_differences(
             flat = kinds[:, :, events].reshape(-1, len(events))
             sums.append(np.stack([np.bincount(agent, of_event * row, len(names)) for row in flat]))
         models.append([set() for _ in names])
-        acting = acts[events]
-        for number, which in np.unique(np.stack([agent[acting], model[events][acting]]), axis=1).T.tolist():
+        acting.append(with_agent @ weight)
+        chosen = acts[events]
+        for number, which in np.unique(np.stack([agent[chosen], model[events][chosen]]), axis=1).T.tolist():
             models[-1][number] |= {model_names[which]} - {""}
     calls = np.nan_to_num([of[0] for of in counted])
     parts = _parts(sums[0], sums[1], calls) if sums else [()] * len(names)
     of_calls = np.nan_to_num(np.stack(counted, axis=2)).transpose(1, 0, 2).tolist()  # [agents, counts, sides]
     found = zip(
-        names, *(mean.tolist() for mean in (*means, means[1] - means[0])), *models, parts, of_calls, strict=True
-    )
+        names, *(mean.tolist() for mean in (*means, means[1] - means[0])), *models, parts, of_calls,
+        np.stack(acting, axis=1).tolist(), strict=True,
+    )  # fmt: skip
     spent = [
-        AgentDifference(agent, first, second, change, (sorted(before), sorted(after)), *of, **_counts(many))
-        for agent, first, second, change, before, after, of, many in found
+        AgentDifference(agent, first, second, change, (sorted(before), sorted(after)), *of, **_counts([*many, share]))
+        for agent, first, second, change, before, after, of, many, share in found
         if first or second
     ]
     return sorted(spent, key=lambda one: -abs(one.difference))
 
 
 def _counts(many: list[list[float]]) -> dict[str, Any]:
-    return {name: (first, second) for name, (first, second) in zip(("calls", "read", "generated"), many, strict=True)}
+    return {
+        name: (first, second)
+        for name, (first, second) in zip(("calls", "read", "generated", "acting"), many, strict=True)
+    }
+
+
+def _acting(traces: Traces, cost: np.ndarray) -> np.ndarray:
+    """Whether each agent, in the order of names, acts in a trace, or costs something there: bool [agents, traces]."""
+    graph, n = traces.graph, traces.sizes.events
+    names, name = ranked(traces.agents["name"].to_pylist())
+    acts = np.zeros((len(names), traces.sizes.traces), bool)
+    rows = np.flatnonzero(np.asarray(graph.action_mask)[:n] | (cost > 0))
+    acts[name[np.asarray(graph.agent_ids)[rows]], np.asarray(graph.trace_ids)[rows]] = True
+    return acts
 
 
 def side_weights(value: np.ndarray, side: np.ndarray, task: np.ndarray) -> np.ndarray:
@@ -208,7 +240,7 @@ def agents_of_costs(
     Reference: Holm 1979; Tarone 1990.
     """
     compared, agents = {row.metric for row in rows}, dict[str, tuple[AgentDifference, ...]]()
-    task, tests = task_ids(traces), dict[tuple[str, str], SideDifference]()
+    tests: list[tuple[str, str, str, SideDifference, Hashable]] = []
     for kind in BY_AGENT:
         for name in (name for name in kind if name in compared):
             costs = event_costs(traces, prices)
@@ -217,45 +249,63 @@ def agents_of_costs(
                 cost, kinds = token_counts(traces, "money"), event_costs(traces, logged_prices(traces)).kinds
                 if kinds is not None:
                     kinds[1, 4] = cost - kinds[1, :4].sum(axis=0)
-            found = agent_differences(traces, cost, measured[name].value, sides.side, task, kinds)
+            found = agent_differences(traces, cost, measured[name].value, sides.side, task_ids(traces), kinds)
             if len(found) > 1 or (found and found[0].of_models):
                 agents[name] = tuple(found)
             if len(found) > 1:
-                tests |= {(name, who): test for who, test in _tests(traces, cost, name, measured, sides, found)}
+                tests += [(name, *test) for test in _tests(traces, cost, name, measured[name], sides.side, found)]
             if found:
                 break
-    for (name, who), tested in zip(tests, corrected_rows([*tests.values()], by_least=True), strict=True):
-        whole = max(sum(one.first for one in agents[name]), sum(one.second for one in agents[name]))
-        clear = tested.worth_telling and tested.rises == (tested.difference > 0)
-        agents[name] = tuple(
-            dataclasses.replace(one, test=tested, stands_out=clear and abs(one.difference) >= LEAST_PART * whole)
-            if one.agent == who
-            else one
-            for one in agents[name]
-        )
+    corrected = corrected_rows([test for *_, test, _ in tests], [fact for *_, fact in tests], by_least=True)
+    tested: dict[tuple[str, str], dict[str, SideDifference]] = {}
+    for (name, who, what, *_), row in zip(tests, corrected, strict=True):
+        tested.setdefault((name, who), {})[what] = row
+    for name, of in agents.items():
+        least = LEAST_PART * max(sum(one.first for one in of), sum(one.second for one in of))
+        agents[name] = tuple(_judged(one, least, **tested.get((name, one.agent), {})) for one in of)
     return agents
+
+
+def _judged(
+    one: AgentDifference, least: float, test: SideDifference | None = None, taking_part: SideDifference | None = None
+) -> AgentDifference:
+    """The agent with its tests, and whether it changed by the least part of a cost."""
+    own = 0.0 if test is None else test.second - test.first
+    changed = test is not None and test.worth_telling and test.rises == (own > 0) and abs(own) >= least
+    clear = any(of is not None and of.worth_telling and of.rises == (one.difference > 0) for of in (test, taking_part))
+    return dataclasses.replace(one, test=test, taking_part=taking_part, changed=changed,
+                               stands_out=clear and (changed or abs(one.difference) >= least))  # fmt: skip
 
 
 def _tests(
     traces: Traces,
     cost: np.ndarray,
     metric: str,
-    measured: dict[str, TraceMetric],
-    sides: Sides,
+    known: TraceMetric,
+    side: np.ndarray,
     found: list[AgentDifference],
-) -> Iterator[tuple[str, SideDifference]]:
-    """The test of each agent that has enough of a cost, in the traces in which all of it is known."""
-    trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+) -> Iterator[tuple[str, str, SideDifference, Hashable]]:
+    """The tests of each agent that has enough of a cost, in the traces in which all of it is known: its name, which
+    test it is, the test, and what it is of."""
+    trace, task = np.asarray(traces.graph.trace_ids)[: traces.sizes.events], task_ids(traces)
     names, name = ranked(traces.agents["name"].to_pylist())
-    agent = name[np.asarray(traces.graph.agent_ids)[: traces.sizes.events]]
+    agent, acting = name[np.asarray(traces.graph.agent_ids)[: traces.sizes.events]], _acting(traces, cost)
     whole = sum(one.first + one.second for one in found)
     for one in found:
         if one.first + one.second >= LEAST_PART / 2 * whole:
-            own = np.bincount(trace, np.where(agent == names.index(one.agent), cost, 0.0), traces.sizes.traces)
-            own = np.where(np.isfinite(measured[metric].value), own, np.nan)
-            row = compare_metric(metric, TraceMetric(own, measured[metric].reasons), sides.side, task_ids(traces))
-            if row is not None:
-                yield one.agent, row
+            number = names.index(one.agent)
+            own = np.bincount(trace, np.where(agent == number, cost, 0.0), traces.sizes.traces)
+            unknown = ~np.isfinite(known.value), "its cost is not known"
+            numbers = {
+                "test": (metric, numbered(own, unknown, (~acting[number], "the agent does not act"))),
+                "taking_part": ("", numbered(acting[number].astype(np.float64), unknown)),
+            }
+            for what, (called, of) in numbers.items():
+                row = compare_metric(called, of, side, task)
+                if row is not None and (what == "test" or min(one.acting) < 1):
+                    value = of.value[side >= 0]
+                    untested = row.p is None and row.here is None
+                    yield one.agent, what, row, (metric, number, what) if untested else fact_of(value)
 
 
 def agents_of_change(row: SideDifference, parts: Sequence[AgentDifference], alone: Sequence[Sequence[str]]) -> str:

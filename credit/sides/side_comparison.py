@@ -10,7 +10,9 @@ from typing import Any
 from credit.metrics.success_costs import success_line
 from credit.reports.owners import OWNED
 from credit.reports.unread_outcomes import NO_SIDE, unread_line, unscored_line
+from credit.sides.acting_agents import agents_that_changed
 from credit.sides.asked_metrics import ASKED, FIRST, LEAST_SHARE, OF_COSTS, OF_TEAM_SIZE, TOKENS, WALL_CLOCK
+from credit.sides.call_times import told_times
 from credit.sides.changed_teams import told_team_changes
 from credit.sides.comparable_traces import EARLY
 from credit.sides.compared_sides import ComparedSides, place_of
@@ -56,8 +58,14 @@ class SideComparison(ComparedSides):
         told["origin"] = self.origin()
         for name, of in (("tools", self.failing), ("empty_results", self.empty)):
             told[name] = [dataclasses.asdict(one) | {"stands_out": one.share.stands_out} for one in of]
+        told["call_seconds"] = [dataclasses.asdict(one) | {"is_told": one.is_told} for one in self.times]
         told["verdict_changes"] = [dataclasses.asdict(one) | {"stands_out": one.stands_out} for one in self.verdicts]
-        told |= {"failed": self.failed(), "by_tool": self.by_tool(), "by_verdict": self.by_verdict()}
+        told |= {
+            "failed": self.failed(),
+            "by_tool": self.by_tool(),
+            "by_call": told_times(self.times),
+            "by_verdict": self.by_verdict(),
+        }
         agents = {name: [*map(dataclasses.asdict, of)] for name, of in self.agents.items()}
         told |= {"hints": self.hints(), "agents": agents}
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
@@ -93,6 +101,8 @@ class SideComparison(ComparedSides):
             wrong = [f"failures per call of {printable(one.tool, 60)}" for one in failing]
             wrong += [f"empty results per call of {printable(one.tool, 60)}"
                       for one in self.empty if one.share.stands_out and one.share.rises == up]  # fmt: skip
+            wrong += [f"seconds per call of {printable(one.name, 60)}" for one in self.times
+                      if one.is_told and one.seconds.rises == up and not one.of_model]  # fmt: skip
             misled = [one for one in self.verdicts if one.stands_out]
             others = {one.verdict for one in misled if (one.difference > 0) != up}  # which passes more of all, or fewer
             wrong += [one.name for one in misled
@@ -156,12 +166,27 @@ class SideComparison(ComparedSides):
         by = {True: "in the typical task", False: "by geometric means over tasks"}
         if ratios := " and ".join(f"{' and '.join(of)} {by[paired]}" for paired, of in times.items()):
             said = f"{said}, at {ratios}" if said else f"{second} {'take' if dated else 'takes'} {ratios}"
-        told = [*filter(None, [said]), *["other tasks may differ"] * few, *changes, *against]
+        told = [*filter(None, [said]), *["other tasks may differ"] * few, *changes, *self._who_changed()]
+        told += [*up_to(self._slower()), *against]
         return self._begun(f"{'; '.join(told)}.") if told else ""
 
     def _begun(self, text: str) -> str:
         """A text that begins a sentence with the name of a side, or not."""
         return f"{text[0].upper()}{text[1:]}" if self.sides.dated else text
+
+    def _slower(self) -> list[str]:
+        """Whose calls take longer, or less; models only where no agent has more of anything, as writing takes time."""
+        return [
+            f"{one.words()}: {first_to_second(one.seconds.first, one.seconds.second)} seconds per call"
+            for one in self.times
+            if one.is_told and not (one.of_model and self._who_changed())
+        ]
+
+    def _who_changed(self) -> list[str]:
+        """Which agents write, read or cost more in a run in which they act, of the first such cost that any has more
+        of: tokens that an agent writes are what its prompt does, and make its money."""
+        every = (agents_that_changed(name, self.agents.get(name, ()), short=True) for name in ("tokens", *self.agents))
+        return next(filter(None, every), [])
 
     def _against(self, told: Sequence[SideDifference]) -> list[str]:
         """What other kinds of tasks did that move the other way than those told, by `AGAINST` of the first at least."""
@@ -194,8 +219,7 @@ class SideComparison(ComparedSides):
         for row in self.rows:
             if row.worth_telling and row.rises == up:
                 continue
-            own = (one for one in self.agents.get(row.metric, ()) if one.stands_out and (one.difference > 0) == up)
-            of = [one.agent for one in own if one.agent not in said]
+            of = [one.agent for one in self.agents.get(row.metric, ()) if one.rises == up and one.agent not in said]
             said |= {*of}
             names = up_to([printable(agent, 60) for agent in of])
             told += [f"{_name(row.metric)} of {' and '.join(names)}"] * bool(of)
@@ -270,10 +294,11 @@ class SideComparison(ComparedSides):
 
         `certain`: of no others.
         """
-        own = {name: any(one.stands_out for one in of) for name, of in self.agents.items()}
+        own = {name: any(one.rises is not None for one in of) for name, of in self.agents.items()}
         rows = [row for row in self.rows if row.metric in own and (row.worth_telling or own[row.metric])]
         rows = rows or [row for row in self.rows if row.metric in own and not certain]
         told = [agents_of_change(row, self.agents[row.metric], self.alone) for row in rows]
+        told += [one for name, of in self.agents.items() for one in agents_that_changed(name, of)]
         tested = any(one.test is not None and one.test.p is not None for row in rows for one in self.agents[row.metric])
         starred = any(own[row.metric] for row in rows)
         end = "* beyond chance" if starred else "agents undecided" if tested else "agents not tested"
@@ -306,7 +331,8 @@ class SideComparison(ComparedSides):
         name, why = self._uncosted()
         owned, seconds = (self.by_owner(of_seconds=of, least=LEAST_SHARE) for of in (False, True))
         untold = f"{name.replace('_', ' ')} is not told, as {why}" if name else ""
-        leads = (self.by_team(), owned, self.by_tool(), self.by_verdict(certain=True), untold)
+        times = told_times(self.times)
+        leads = (self.by_team(), owned, self.by_tool(), times, self.by_verdict(certain=True), untold)
         return "; ".join(filter(None, (*leads, self.by_agent(certain=True), seconds)))
 
     def but(self) -> list[str]:
@@ -415,7 +441,8 @@ class SideComparison(ComparedSides):
         lines += [*sentences(self.success_cost()), *(f"But {but}." for but in self.but())]
         lines += sentences(self.by_kind(), self.costs_by_kind(), self.of_tasks())
         lines += [f"Means of a trace: {numbers}."] if (numbers := self.numbers()) else []
-        whose = self.by_team(), self.by_owner(), self.by_tool(), self.by_verdict(), self.by_agent()
+        times = told_times(self.times)
+        whose = self.by_team(), self.by_owner(), self.by_tool(), times, self.by_verdict(), self.by_agent()
         return lines + sentences(*whose)
 
     def hints(self) -> list[str]:

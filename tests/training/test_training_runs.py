@@ -663,6 +663,12 @@ def nothing_trains(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training_runs, "_row", trained)
 
 
+def test_help_says_why_training_takes_one_group_size() -> None:
+    """Bias and snr take lists."""
+    told = " ".join(CliRunner().invoke(cli, ["bench", "train", "--help"], env={"COLUMNS": "200"}).stdout.split())
+    assert "one size a run, since each chooses its rates and corrects its tests alone" in told
+
+
 @pytest.mark.usefixtures("nothing_trains")
 def test_a_task_without_anything_to_learn_is_refused_before_the_start() -> None:
     """All was trained, then the share of the way to the best policy divided by 0."""

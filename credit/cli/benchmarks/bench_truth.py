@@ -115,11 +115,11 @@ def truth(
     for name in names:
         find_method(name)  # before anything is drawn
     stated = click.get_current_context().get_parameter_source
-    of_team = [
+    given = [
         name for name in ("topology", "agents", "events") if stated(name) is not click.core.ParameterSource.DEFAULT
     ]
-    if of_team and worlds and all(map(is_own, worlds)):
-        raise click.UsageError(f"--{of_team[0]} does not go with the world {worlds[0]}: that states its team")
+    if given and worlds and all(map(is_own, worlds)):
+        raise click.UsageError(f"--{given[0]} does not go with the world {worlds[0]}: that states its team")
     tell_unchecked(names)
     values = values_given("truth", {need for name in names for need in find_method(name).needs})
     todo = worlds or KINDS
@@ -142,6 +142,7 @@ def truth(
                 ]
             )
         )
+    form = {"topology": topology, "agents": agents, "events": events}
     rows: list[Match] = []
     left_out = LeftOut()
     less: list[Difference] = []
@@ -149,9 +150,8 @@ def truth(
         task = bar.add_task("", total=len(todo) * len(names))
         for world in todo:
             bar.update(task, description=world)
-            drawn = draw(
-                world, topology=topology, agents=agents, events=events, traces=traces, group_size=group_size, seed=seed
-            )
+            of_team: dict[str, Any] = {} if is_own(world) else form
+            drawn = draw(world, **of_team, traces=traces, group_size=group_size, seed=seed)
             first = None
             for name in names:
                 bar.update(task, description=f"{world}, {name}")
@@ -164,7 +164,6 @@ def truth(
                 bar.advance(task)
     left_out.check(rows)
     todo = tuple(dict.fromkeys(row.world for row in rows))
-    form = {"topology": topology, "agents": agents, "events": events}
     draws = {"traces": traces, "seed": seed}
     numbers = of_run(
         with_absent(_numbers(rows, less, sizes), left_out.absent),

@@ -29,6 +29,8 @@ TERMS = (
     ("money: ≥", "money ≥: a count or a price is missing"),
 )
 OF_OTHERS = "no part of the team, so what it cost is in no sum:"
+A_CALL = "seconds a call"
+OF_A_CALL = f"{A_CALL}: median of a tool's calls, or of model calls"
 OF_MODELS = "seconds of work of a model's row: without those of the tools that it called"
 HEADS = {
     "tool_calls": "tool calls",
@@ -163,11 +165,17 @@ def _print(
     asked = {"errors": "tool" in by, "money": gaps is not None, "logged_money": is_logged}
     names = {name: head for name, head in HEADS.items() if asked.get(name, True)}
     stated = sorted({name for row in rows for name in row.stated})
-    heads = [*(f"#{head}" for head in names.values()), *(f"#costs.{name}" for name in stated)]
+    heads = [f"#{head}" for head in names.values()]
+    after = [*names].index("seconds") + 1
+    timed = any(row.call_seconds is not None for row in rows)
+    heads[after:after] = [f"#{A_CALL}"] * timed
+    heads += [f"#costs.{name}" for name in stated]
     table = plain_table(by.replace(",", ", "), "#events", *heads)
     lacking = {name for name in stated if any(name not in row.stated for row in rows[:-1])}  # but the total
     for row in rows:
         amounts = [_text(row.sums()[name], row.lacks_lines) for name in ("events", *names)]
+        of_a_call = "" if len(rows) > 1 and row is rows[-1] else printed(row.call_seconds)
+        amounts[after + 1 : after + 1] = [of_a_call] * timed
         told = [at_least(printed(row.stated.get(name), 6), row is rows[-1] and name in lacking) for name in stated]
         table.add_row(words(row.unit), *amounts, *told)
     console.print(table)
@@ -181,6 +189,7 @@ def _print(
         console.print()
         console.print(tables[1])
     of_models = [("", OF_MODELS)] if "model" in by else []
+    of_models += [("", OF_A_CALL)] * timed
     known = any(row.seconds.missing for row in rows)
     terms = [("", f"of a trace: {said_of_traces(of_trace, by)}")] if of_trace else []
     terms += [term for term in TERMS if known or not term[0].startswith("seconds")]

@@ -239,7 +239,8 @@ def summary(
             console.print(f"--by {by} needs credit; without it there are tables by agent and by tool.", soft_wrap=True)
         _print_work(console, result, by, all_)
         shares = [failed.told() if failed else "", success_line(bought), repeats.told() if repeats else ""]
-        costs = [total_line(total, stated, of_prices), failed_without_count(traces), *shares, result.slowest, *gaps]
+        slow = [result.slowest] * (result.slowest not in above)
+        costs = [total_line(total, stated, of_prices), failed_without_count(traces), *shares, *slow, *gaps]
         print_lines(console, "", [*costs, *stated_lines(stated, len(ids), of_prices)])
         if result.quiet:
             _print_first(console, result, given_inputs(ctx), ids)

@@ -91,7 +91,7 @@
     sides && sides.origin ? said("Where it comes from:", ...prose(ended(sides.origin))) : null,
     ...listed("But:", sides ? sides.caveats : []),
     price ? said(`${price[0].toUpperCase()}${what.slice(1)}:`, ended(price.slice(what.length + 2))) : null,
-    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", triage.slowest ? ` ${triage.slowest}.` : ""),
+    said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", triage.slowest && !findings.some((one) => one.told.includes(triage.slowest)) ? ` ${triage.slowest}.` : ""),
     overview.verdicts_by_system ? said("By system:", ended(overview.verdicts_by_system)) : null,
     differing ? said(`${differences.name}:`, ...prose(differing)) : null,
   ].filter(Boolean));

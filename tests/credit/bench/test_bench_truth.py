@@ -461,6 +461,10 @@ def test_groups_have_the_size_that_ones_own_world_states(tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     assert np.bincount(draw("stated_size:small", traces=16).runs.group).tolist() == [4] * 4
     assert np.bincount(draw("stated_size:small", traces=16, group_size=8).runs.group).tolist() == [8] * 2
+    with pytest.raises(
+        CreditError, match="agents does not go with the world 'stated_size:small': that states its team"
+    ):
+        draw("stated_size:small", traces=16, agents=7)
     call = ["bench", "truth", "-m", "rloo", "--traces", "16", "--world", "stated_size:small"]
     found = CliRunner().invoke(
         cli, [*call, "--world", "pivotal", "--agents", "4", "--table", "t.csv", "--plot", "t.svg"]

@@ -48,8 +48,9 @@ def logged(folder: Path, *, helps: float = 0.0, model: str = "dear", money: floa
 
 @pytest.mark.parametrize(
     ("money", "priced", "unit"),
-    [(0, False, ""), (0, True, "money at the given prices"), (1, False, "logged cost"), (0.95, False, "logged cost"),
-     (0.5, False, ""), (1, True, "money at the given prices")],
+    [(0.95, False, "logged cost"), (0.5, False, ""), (1, True, "money at the given prices"),
+     pytest.param(0, False, "", marks=pytest.mark.slow), pytest.param(1, False, "logged cost", marks=pytest.mark.slow),
+     pytest.param(0, True, "money at the given prices", marks=pytest.mark.slow)],
 )  # fmt: skip
 def test_an_agent_that_may_be_of_no_use_is_in_what_was_lost_with_its_part_of_the_money(
     tmp_path: Path, money: float, priced: bool, unit: str

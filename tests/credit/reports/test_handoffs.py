@@ -199,11 +199,14 @@ def of_builds(random: np.random.Generator, harm: float, several: bool = False, s
 
 
 @pytest.mark.parametrize("step", [False, True])
-def test_a_wrong_agent_is_named_where_too_few_runs_of_one_version_can_be_compared(tmp_path: Path, step: bool) -> None:
+@pytest.mark.parametrize("worlds", [6, pytest.param(12, marks=pytest.mark.slow)])
+def test_a_wrong_agent_is_named_where_too_few_runs_of_one_version_can_be_compared(
+    tmp_path: Path, step: bool, worlds: int
+) -> None:
     """Only `--group-by task` named it: no task has many runs of one version, of which some go to the wrong agent, or
     failed runs of one version are longer, beside whose length it was compared among all runs of a task, too."""
     random, named, of_tasks = np.random.default_rng(7), 0, 0
-    for k in range(12):
+    for k in range(worlds):
         logs(folder := tmp_path / str(k), of_builds(random, 0.88, step=step))
         (there, *_) = [*leading_causes(read(folder, group_by="task")), None]
         of_tasks += there is not None
@@ -215,7 +218,7 @@ def test_a_wrong_agent_is_named_where_too_few_runs_of_one_version_can_be_compare
                 assert there is not None and one.where_varied == there.where_varied, "numbers of what was compared"
                 may = "(beyond chance across systems and models, too few tasks to tell within each; "
                 assert f"{may}what went wrong before may be why)" in one.told()
-    assert named >= 5 and of_tasks >= 7, (named, of_tasks)
+    assert named >= 5 * worlds // 12 and of_tasks >= 7 * worlds // 12, (named, of_tasks)
 
 
 @pytest.mark.slow
@@ -228,6 +231,52 @@ def test_of_wrong_agents_that_do_no_harm_versions_are_a_cause_in_one_log_of_20(t
     assert found <= 8  # 9 or more would come once in 50 such tests at 5 %
 
 
+def tickets(random: np.random.Generator, harm: float) -> list[Record]:
+    """160 tickets of 4 kinds, each run once; of one kind 4 of 10 go to a wrong bot, and an expert sees hard ones."""
+    home, records = ["billing", "identity", "logistics", "retention"], list[Record]()
+    for number in range(160):
+        hard, bad = random.random(), number % 4 == 3 and random.random() < 0.4
+        bot = str(random.choice(home[:3])) if bad else home[number % 4]
+        steps = [("triage", f"to {bot}"), (bot, "done"), *[("expert", "hm")] * (hard > 0.8), ("verifier", "seen")]
+        won = float(random.random() < (0.95 - 0.6 * hard) * (1 - harm * bad))
+        records.append(run(number, steps, won, 1) | {"task_kind": f"k{number % 4}"})
+    return records
+
+
+def test_a_wrong_agent_is_named_among_tasks_of_one_kind_that_are_run_once(tmp_path: Path) -> None:
+    """No task tells of it, and it was named only where the kind was given as the task."""
+    random, named = np.random.default_rng(3), 0
+    for k in range(8):
+        records = tickets(random, 0.9)
+        for one in leading_causes(logs(tmp_path / str(k), records)):
+            if one.among:
+                named += 1
+                assert one.words.endswith(" instead of retention") and "expert" not in one.words
+                of_kind = [of for of in records if of["task_kind"] == "k3"]
+                right = [of["events"][0]["text"] == "to retention" for of in of_kind]
+                runs = [[of["rewards"]["team"] for of, one in zip(of_kind, right, strict=True) if one == as_told]
+                        for as_told in (False, True)]  # fmt: skip
+                told = [f"{sum(of):.0f} of {len(of)}" for of in runs]
+                assert (
+                    f": among tasks of kind k3, {told[0]} such runs succeeded and {told[1]} others (beyond chance "
+                    in one.told()
+                )
+                assert one.told().endswith("between tasks; harder tasks or what went wrong before may be why)")
+        bare = [{key: value for key, value in one.items() if key != "task_kind"} for one in records]
+        assert not any(one.of_team for one in leading_causes(logs(tmp_path / f"bare{k}", bare)))
+    assert named >= 6, named
+
+
+@pytest.mark.slow
+def test_a_wrong_agent_that_does_no_harm_is_a_cause_among_tasks_of_one_kind_in_one_log_of_20(tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    found = sum(
+        any(one.among for one in leading_causes(logs(tmp_path / str(k), tickets(random, 0.0)))) for k in range(60)
+    )
+    assert found <= 6  # 7 or more would come once in 30 such tests at 5 %
+
+
+@pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("table", [False, True])
 def test_several_agents_that_act_in_the_place_of_one_are_one_cause(tmp_path: Path, table: bool) -> None:
     """Each wrong agent was a cause of its own: three places for one misrouting."""
@@ -401,19 +450,20 @@ def test_two_systems_have_the_examples_that_they_have_as_sides(tmp_path: Path) -
     assert leading_causes(traces)[0].trace == "t31"
 
 
-def test_an_agent_that_is_left_out_is_named_beside_runs_of_its_length(tmp_path: Path) -> None:
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize("seed", [1, 4])
+def test_an_agent_that_is_left_out_is_named_beside_runs_of_its_length(tmp_path: Path, seed: int) -> None:
     """Where failed runs were shorter by a few other actions, it was in no cause, though a row of the table had `*`."""
-    for seed in (1, 4):
-        records, random = [], np.random.default_rng(seed)
-        for number in range(240):
-            none = random.random() < 0.3
-            won = random.random() > (0.9 if none else 0.3)
-            turns = int(random.integers(2, 7)) + int(won and random.random() < 0.4)
-            steps = [("desk", "go"), *[("guard", "ok")] * (not none), *[("coder", "x")] * turns, ("desk", "bye")]
-            records.append(run(number, steps, float(won), 8))
-        (cause,) = leading_causes(logs(tmp_path / str(seed), records))
-        assert cause.words == "runs in which guard does not act" and cause.beyond_chance
-    assert "More failed traces lack" not in CliRunner().invoke(cli, ["summary", str(tmp_path / "1")]).stdout
+    records, random = [], np.random.default_rng(seed)
+    for number in range(240):
+        none = random.random() < 0.3
+        won = random.random() > (0.9 if none else 0.3)
+        turns = int(random.integers(2, 7)) + int(won and random.random() < 0.4)
+        steps = [("desk", "go"), *[("guard", "ok")] * (not none), *[("coder", "x")] * turns, ("desk", "bye")]
+        records.append(run(number, steps, float(won), 8))
+    (cause,) = leading_causes(logs(tmp_path / "log", records))
+    assert cause.words == "runs in which guard does not act" and cause.beyond_chance
+    assert "More failed traces lack" not in CliRunner().invoke(cli, ["summary", str(tmp_path / "log")]).stdout
 
 
 def test_an_agent_that_failed_runs_lack_as_they_are_short_is_told_to_stand_below(tmp_path: Path) -> None:

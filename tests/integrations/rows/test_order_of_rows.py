@@ -142,7 +142,9 @@ def test_a_group_of_almost_equal_rewards_moves_no_level(name: str, monkeypatch: 
         np.testing.assert_allclose(got.advantages[near], plain[near], rtol=1e-5)
 
 
-@pytest.mark.parametrize("method", ["rloo", "grpo", "dr_grpo", "pass_at_k"])
+@pytest.mark.parametrize(
+    "method", ["rloo", "pass_at_k", *(pytest.param(n, marks=pytest.mark.slow) for n in ("grpo", "dr_grpo"))]
+)
 def test_an_offset_moves_no_advantage_without_a_word(method: str) -> None:
     """Advantages beside an offset of 1e5 were off by 2 %, `resolved` stood at 1: numbers and means were told apart."""
     loop, rng, cured = RowAdvantages(method, rows=16), np.random.default_rng(0), 0
