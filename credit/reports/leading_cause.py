@@ -70,6 +70,7 @@ class LeadingCause:
         decided here.
       across: what it is beyond chance across, and how traces within compare, where it is so only as `--group-by task`
         compares, or across sides (`CauseTest.or_across`); "" elsewhere.
+      among: whether tasks of one kind are compared, of which each has one trace.
       evidence: what traces of one task, and tasks, say of it; None where these are not of both kinds.
       of_sides: how many traces of each side have it, where sides are compared; empty elsewhere.
       more_often: the system, or the model, of which more than twice as large a part has it as of others; "" of none.
@@ -106,6 +107,7 @@ class LeadingCause:
     close: bool = False
     wider: bool = False
     across: str = ""
+    among: bool = False
     evidence: CauseEvidence | None = None
     of_sides: tuple[int, ...] = ()
     more_often: str = ""
@@ -141,6 +143,7 @@ class LeadingCause:
                 self.kinds, sure=sure, close=self.close, wider=self.wider, side=side, there=there
             )
             chance = f"beyond chance across {self.across}" if self.across else chance
+            chance = f"beyond chance between tasks; harder tasks{there} may be why" if self.among else chance
             before = "what went wrong before may be why" * (self.of_team and sure and self.evidence.within)
             chance = "; ".join(filter(None, (chance, before)))
             option = f"`--sides {shlex.quote(self.sides)}` compares them" if self.sides else ""
@@ -152,6 +155,7 @@ class LeadingCause:
             did = "did better" if good == "better" else good
             of_kind = f" of kind {printable(self.of_kind, NAME)}" if self.of_kind else ""
             within = f"within {counted(tasks, 'task')}{of_kind} with such runs and others"
+            within = f"among tasks{of_kind or ' of one kind'}" if self.among else within
             told = f"{within}, {won} of {some} such runs {did} and {rest} of {others} others"
             return f"{self.words}{said}: {told}{chance}{beside}"
         return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +28,7 @@ from credit.reports.task_kinds import only_kind
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.triage import EXCERPT, serious_events
 from graphs.errors import expect
+from graphs.task_means import LEVEL
 from graphs.text import printable
 from graphs.traces.batch import Traces
 
@@ -125,6 +126,9 @@ def leading_causes(
         of_both = [one.or_across(other, "sides") for one, other in zip(decided, beside, strict=True)]
         tests = [other if other.across and not test.sure else test for test, other in zip(tests, of_both, strict=True)]
     by = [of_tasks or kinds if test.across else kinds for test in tests]
+    for one, test, by_kind in _among_kinds(traces, calls, judged, kinds, trace):
+        every, found, values = [*every, one.one], [*found, one], [*values, one.value]
+        tests, decided, by = [*tests, test], [*decided, test], [*by, by_kind]
     if kinds is not None and kinds.within:
         joined, told_so = acting_instead(of_tasks or kinds, every, values, tests, trace)
         found = [of._replace(one=joined.get(i, of.one)) for i, of in enumerate(found)]
@@ -145,7 +149,8 @@ def leading_causes(
             key=lambda i: (not tests[i].sure, alone[i] is not None, late[i] != "", tests[i].p if tests[i].sure else 0.0)
         )
     rows, said = _examples(traces, calls, judged, [(found[i], by[i]) for i in named], side, texts)
-    compared = [by[i] if every[i].test is None else within for i in named]
+    among = {i for i in named if (its := by[i]) is not None and kinds is not None and its.within > kinds.within}
+    compared = [within if every[i].test else kinds if i in among else by[i] for i in named]
     evidence = [of and cause_evidence(of, values[i], len(every), _known(tests[i].p))
                 for i, of in zip(named, compared, strict=True)]  # fmt: skip
     wider = {i for i, one in zip(named, evidence, strict=True)
@@ -186,6 +191,7 @@ def leading_causes(
             close=tests[i].close,
             wider=i in wider,
             across=tests[i].across,
+            among=i in among,
             evidence=evidence[named.index(i)],
             of_team=one.of_team,
             where_varied=varied.where_varied() if varied else None,
@@ -240,6 +246,33 @@ def _one_side(one: _Counted, judged: JudgedTraces, side: np.ndarray | None, head
         (int((won & its).sum()), int((known & (side == of) & its).sum())) for its in (one.having, known & ~one.having)
     )
     return OneSide(heads[of], some, rest)
+
+
+def _among_kinds(
+    traces: Traces, calls: ToolCalls, judged: JudgedTraces, kinds: ComparedKinds | None, trace: np.ndarray
+) -> Iterator[tuple[_Counted, CauseTest, ComparedKinds]]:
+    """Agents that act in the place of one, among tasks of one kind, where each task is run once: each with its test.
+
+    An agent that is called, too, where a task is hard is none. Its p is corrected for the causes of all tasks, too.
+    """
+    names = traces.traces["task_kind"].to_pylist()
+    if kinds is None or kinds.within or len({*filter(None, names)}) < 2 or len(np.unique(kinds.task)) < len(kinds.task):
+        return
+    code = np.unique([name or "" for name in names], return_inverse=True)[1][kinds.rows]
+    unit = np.unique(np.stack([code, kinds.side]), axis=1, return_inverse=True)[1].ravel()
+    told = kinds.told & np.array([bool(name) for name in names])[kinds.rows]
+    both = (np.bincount(unit, told & kinds.failed) > 0) & (np.bincount(unit, told & ~kinds.failed) > 0)
+    among = kinds._replace(unit=unit, told=told, kept=told & both[unit], within=True)
+    found = [_counted(traces, one, judged, judged.rows) for one in of_teams(traces, calls, among, judged)]
+    every, values = [of.one for of in found], [of.value for of in found]
+    tests = [test._replace(sure=test.sure * (2 * test.p < LEVEL), p=min(2 * test.p, 1.0), near=0.0)
+             for test in tested(among, values, every)]  # fmt: skip
+    joined, _ = acting_instead(among, every, values, tests, trace)
+    for i, of in enumerate(every):
+        if tests[i].sure and of.of_agent and not of.quotes:
+            at = i if i in joined else _replacing(among, found, tests, i)
+            if i in joined or found[at].one.quotes:
+                yield found[at]._replace(one=joined.get(i, found[at].one)), tests[at], among
 
 
 def _sizes(

@@ -501,8 +501,8 @@ def test_the_surest_cause_comes_first_and_flag_p_and_words_agree(tmp_path: Path)
     )
     first, *_ = leading_causes(logs(tmp_path, [one | {"task_id": one["trace_id"]} for one in rows] + more))
     assert first.told().endswith(
-        "(it occurs only in tasks run once: 14 of these 15 failed, against 46 % of others, beyond chance between tasks;"
-        " harder tasks may be why)"
+        "(it occurs only in tasks run once: 14 of these 15 failed, of others 55 of 119 (46 %), beyond chance between "
+        "tasks; harder tasks may be why)"
     )
 
 
