@@ -75,11 +75,12 @@ class CauseEvidence:
         undecided = "just short of beyond chance" if close else "undecided"
         apart = self.between_p is not None and self.between_p < LEVEL
         if sure and self.within:
-            return "beyond chance"
+            return "beyond chance" if self.noun == "task" else f"beyond chance; {harder}"
         if sure or not self.differing[0]:
             alike = f"in no {self.noun} do a {bad} and a {good} trace{side} differ in it"
             alike *= bool(self.pairs[0]) and not self.differing[0] and not self.once
             found = self._between("did worse" if bad == "worse" else bad, " on a side" * bool(side))
+            found *= self.noun == "task"
             verdict = "beyond chance between tasks" if sure or apart else undecided
             found = f"{found}{',' if self.once else ':'} {verdict}" if found else verdict
             return "; ".join(filter(None, (alike, found, harder)))

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from credit.reports.acting_instead import ALMOST
+from credit.reports.cause_candidates import Candidate
 from credit.reports.compared_kinds import ComparedKinds
 from graphs.task_means import LEVEL
 
-__all__ = ["of_one_kind", "where_usual"]
+__all__ = ["of_one_kind", "within_kinds"]
 
 MOSTLY = 0.75
 """The part of what failed traces have more than others of their kind from which a cause is one of a kind."""
+PART = 0.25
+"""The part of the runs of a kind that have an agent from which others leave it out: half may go to wrong ones."""
 
 
 def of_one_kind(kinds: ComparedKinds, has: np.ndarray) -> int:
@@ -34,15 +38,34 @@ def of_one_kind(kinds: ComparedKinds, has: np.ndarray) -> int:
     return kind if its[3] < LEVEL and not (others[0] > 0.5 and others[3] < LEVEL) else -1
 
 
-def where_usual(kinds: ComparedKinds, lacks: np.ndarray) -> np.ndarray:
-    """Whether an agent is left out, in kinds of task of which half of the traces or more have it; NaN in others, of
-    which it is no part: float [n].
+def within_kinds(kinds: ComparedKinds, every: list[Candidate], values: list[np.ndarray]) -> list[np.ndarray]:
+    """Whether traces have each candidate, NaN in kinds of task where it may follow from how hard a task is.
+
+    An agent may be called where a task is hard. So that it acts tells only where it does so in the place of another:
+    that one is in most runs of the kind without it and in almost none with it. An agent is left out of a kind in which
+    `PART` of the runs or more have it.
 
     Args:
       kinds: which traces are compared, within kinds of task.
-      lacks: whether each trace lacks it, 0 or 1; NaN where its log does not tell.
+      every: the candidates.
+      values: whether each trace has each of them, 0 or 1; NaN where its log does not tell.
     """
-    known = np.isfinite(lacks)
-    _, of = np.unique(kinds.task, return_inverse=True)
-    size, some = np.bincount(of, known), np.bincount(of[known], lacks[known], of.max(initial=0) + 1)
-    return np.where((2 * some <= size)[of], lacks, np.nan)
+    names, of = np.unique(kinds.task, return_inverse=True)
+
+    def sums(some: np.ndarray) -> np.ndarray:
+        return np.bincount(of, some, len(names))
+
+    acting = [i for i, one in enumerate(every) if one.of_agent and one.quotes]
+    found = []
+    for i, (one, has) in enumerate(zip(every, values, strict=True)):
+        having, lacking = has > 0, has == 0
+        tells = np.ones(len(names), bool)
+        if one.of_agent and not one.quotes:
+            tells = sums(lacking) >= PART * sums(having | lacking)
+        elif one.of_agent:
+            others = [values[j] > 0 for j in acting if j != i]
+            each = [(sums(having & acts), sums(lacking & acts)) for acts in others]
+            instead = [(both <= (1 - ALMOST) * sums(having)) & (2 * other > sums(lacking)) for both, other in each]
+            tells = np.any(instead, axis=0) if instead else ~tells
+        found.append(np.where(tells[of], has, np.nan))
+    return found

@@ -12,7 +12,7 @@ import numpy as np
 from credit.reports.acting_instead import ALMOST, acting_instead
 from credit.reports.cause_candidates import Candidate, candidates, of_models, of_teams
 from credit.reports.cause_evidence import cause_evidence
-from credit.reports.cause_kind import of_one_kind, where_usual
+from credit.reports.cause_kind import of_one_kind, within_kinds
 from credit.reports.cause_tests import CauseTest, more_failed, tested, told_by_others
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds
 from credit.reports.durations import AT_ONCE, begins, part_later
@@ -110,8 +110,8 @@ def leading_causes(
         every = [one._replace(tells=one.tells & ~judged.succeeded) for one in every]
     found = [_counted(traces, one, judged if one.test is None else wide, judged.rows) for one in every]
     if kinds is not None and kinds.single is not None:
-        found = [of._replace(value=where_usual(kinds, of.value)) if of.one.of_agent and not of.one.quotes else of
-                 for of in found]  # fmt: skip
+        found = [of._replace(value=value) for of, value in
+                 zip(found, within_kinds(kinds, every, [of.value for of in found]), strict=True)]  # fmt: skip
     trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     tests = [CauseTest()] * len(found) if kinds is None else tested(kinds, [one.value for one in found], every)
     of_tasks, decided = None, tests
@@ -155,7 +155,7 @@ def leading_causes(
             key=lambda i: (not tests[i].sure, alone[i] is not None, late[i] != "", tests[i].p if tests[i].sure else 0.0)
         )
     rows, said = _examples(traces, calls, judged, [(found[i], by[i]) for i in named], side, texts)
-    compared = [by[i] if every[i].test is None else within for i in named]
+    compared = [within if every[i].test else by[i] for i in named]
     evidence = [of and cause_evidence(of, values[i], len(every), _known(tests[i].p))
                 for i, of in zip(named, compared, strict=True)]  # fmt: skip
     wider = {i for i, one in zip(named, evidence, strict=True)

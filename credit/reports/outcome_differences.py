@@ -50,6 +50,7 @@ EMPTY = "empty results"
 """Of tools, as of a search that finds nothing."""
 
 LENGTH = "events"
+LONGEST = "longest event in seconds"
 
 WITH = "traces with"
 """Begins the names of numbers that say whether an agent acted, or erred."""
@@ -81,7 +82,8 @@ class Difference:
       same_as: a number looked at before it that says the same of the traces (`fact_of`): both count once; "" without.
       mostly: of one that is no number of `FIRST` or `WITH`, another one that stands out and rises or falls with it
         (`MOSTLY`), of those that stand out one looked at before it; "" without.
-      owners: of `OWNED` numbers that stand out, whose the difference is: `first` of failed traces, `second` of others.
+      owners: of `OWNED` numbers, and `LONGEST`, that stand out, whose the difference is: `first` of failed traces,
+        `second` of others.
       known: how many of the failed and of the succeeded traces compared have it; None where all whose lines the log has
         do.
       late: of what failed traces have more of beyond chance, that it is what is done last in its runs (`LastActs`), or
@@ -113,12 +115,13 @@ class Difference:
         part = self.what.startswith("traces ")
         return apart((self.failed, self.succeeded), percent if part else amount, 0 if part else 3)
 
-    def example(self, value: float, kinds: tuple[str, str]) -> str:
-        """What one failed trace has of it, beside the means; `kinds` are the names of failed and succeeded traces."""
+    def example(self, value: float, kinds: tuple[str, str], whose: str = "") -> str:
+        """What one failed trace has of it, and `whose` that is, beside the means; `kinds` are the names of failed and
+        succeeded traces."""
         (bad, good), (first, second) = kinds, self.means()
         own = ("no", "yes")[value > 0] if self.what.startswith("traces ") else amount(value)
         what = f"{self.what[0].upper()}{self.what[1:]}"
-        return f"{what}: {own} in this {bad} trace, on average {first} in {bad} and {second} in {good} ones"
+        return f"{what}: {own}{whose} in this {bad} trace, on average {first} in {bad} and {second} in {good} ones"
 
     @property
     def worth_telling(self) -> bool:
@@ -643,11 +646,12 @@ def outcome_differences(
         elif late and i in more:  # what is done last may be why there is more of something in all
             why = next((f"{rows[j].what} may be why" for j in late if not differs_without(row.what, rows[j].what)), "")
             rows[i] = row = dataclasses.replace(row, late=why)
-        if row.stands_out and row.what in (*OWNED, EMPTY) and row.failed != row.succeeded:
+        if row.stands_out and row.what in (*OWNED, EMPTY, LONGEST) and row.failed != row.succeeded:
             weights = np.zeros((2, traces.sizes.traces))
             for weight, kind in zip(weights, shown_of[row.what], strict=True):
                 weight[scored[kind]] = _weights(unit[kind], task[kind])
-            whose = owners(traces, calls, of_number[row.what], weights)
+            its = _longest(traces, trace) if row.what == LONGEST else (of_number[row.what], None)
+            whose = owners(traces, calls, its[0], weights, its[1])
             rows[i] = dataclasses.replace(row, owners=whose)
     mostly = _mostly(rows, values, kept, unit if within else np.zeros_like(unit))
     rows = [dataclasses.replace(row, mostly=mostly.get(row.same_as or row.what, "")) for row in rows]
@@ -677,7 +681,8 @@ def outcome_differences(
     for row in clear[:1]:
         value = np.where(kept & failed, values[row.what] * (1 if row.chance > 0.5 else -1), np.nan)
         at = int(np.nanargmax(value))
-        example = row.example(float(values[row.what][at]), judged.kinds), every_id[int(scored[at])]
+        whose_it_is = f" ({_whose_longest(traces, calls, int(scored[at]))})" if row.what == LONGEST else ""
+        example = row.example(float(values[row.what][at]), judged.kinds, whose_it_is), every_id[int(scored[at])]
     swap = ("", "", "")
     if within and any(row.what == LENGTH and row.stands_out and row.chance > 0.5 for row in rows):
         acting = {
@@ -873,8 +878,27 @@ def _times(traces: Traces, trace: np.ndarray) -> Iterator[tuple[str, np.ndarray]
     if np.isnan(found.wall).all():
         return
     yield "wall clock in seconds", found.wall
-    for name, seconds in (("longest event in seconds", found.event), ("longest wait in seconds", found.idle)):
+    for name, seconds in ((LONGEST, found.event), ("longest wait in seconds", found.idle)):
         longest = np.zeros(len(found.wall))
         np.fmax.at(longest, trace, seconds)
         unknown = np.bincount(trace, np.isnan(seconds), len(longest)) > 0
         yield name, np.where(unknown, np.nan, longest)
+
+
+def _longest(traces: Traces, trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The event of each trace that took longest, and its seconds."""
+    seconds = np.nan_to_num(TeamFacts(traces).durations.event)
+    order = np.lexsort((seconds, trace))
+    last = order[np.flatnonzero(np.diff(trace[order], append=-1))]
+    return last, seconds[last]
+
+
+def _whose_longest(traces: Traces, calls: ToolCalls, place: int) -> str:
+    """The tool, or the agent whose model it is, of the event of one trace that took longest."""
+    trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    event = int(_longest(traces, trace)[0][place])
+    agent = traces.agents["name"][int(np.asarray(traces.graph.agent_ids)[event])].as_py()
+    if np.asarray(traces.graph.action_mask)[event]:
+        return f"a model call of {printable(agent, 60)}"
+    tool = traces.events["tool"][int(calls.owners[event])].as_py()
+    return f"a call of {printable(tool, 60)}" if tool else f"an event of {printable(agent, 60)}"

@@ -103,8 +103,9 @@ class SideComparison(ComparedSides):
             wrong = [f"failures per call of {printable(one.tool, 60)}" for one in failing]
             wrong += [f"empty results per call of {printable(one.tool, 60)}"
                       for one in self.empty if one.share.stands_out and one.share.rises == up]  # fmt: skip
+            clock = {row.rises for row in self.rows if row.metric == WALL_CLOCK and row.worth_telling}
             wrong += [f"seconds per call of {printable(one.name, 60)}" for one in self.times
-                      if one.is_told and one.seconds.rises == up and not one.of_model]  # fmt: skip
+                      if one.is_told and one.seconds.rises == up and not (one.of_model or up in clock)]  # fmt: skip
             misled = [one for one in self.verdicts if one.stands_out]
             others = {one.verdict for one in misled if (one.difference > 0) != up}  # which passes more of all, or fewer
             wrong += [one.name for one in misled

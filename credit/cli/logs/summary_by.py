@@ -102,10 +102,10 @@ def summary(
 ) -> None:
     """Show at most six findings, the events to look at first, and what failed traces have more of than succeeded ones.
 
-    The findings are those that a page begins with: what failed, what changed between two systems or sides, what went
-    wrong most, which verdict says little, what was lost. A table then sets each agent, role, turn, tool or type against
-    the rest of its own traces. A second table counts errors, retries, loops, tokens and time. The last lines say what
-    all traces cost.
+    The findings are those that a page begins with: what failed, whose outcomes say so, what changed between two systems
+    or sides, what went wrong most, what a verdict is worth, what was lost. A table then sets each agent, role, turn,
+    tool or type against the rest of its own traces. A second table counts errors, retries, loops, tokens and time. The
+    last lines say what all traces cost.
     """
     import numpy as np
 

@@ -973,7 +973,7 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
         )
         why = "calls as before, tokens generated per call ×3"
         assert f"{origin}by agent: reviewer +100* ({why}); * beyond chance." in told
-        both = "old 8 of 12 (67 %), new 7 of 11 (64 %); on tasks that both ran, 7 of 11 (64 %) and 7 of 11 (64 %)."
+        both = "old 8 of 12, new 7 of 11; on tasks that both ran, 7 of 11 and 7 of 11."
         assert told[0].replace("\xa0", " ").endswith(f" failed. 1 trace has no outcome. {both}")
         price = "Money for a success: old 206.2, new 481.2, by means over the 11 tasks with outcomes on both sides"
         assert any(text.startswith(price) for text in told)

@@ -231,6 +231,49 @@ def test_of_wrong_agents_that_do_no_harm_versions_are_a_cause_in_one_log_of_20(t
     assert found <= 8  # 9 or more would come once in 50 such tests at 5 %
 
 
+def tickets(random: np.random.Generator, harm: float) -> list[Record]:
+    """160 tickets of 4 kinds, each run once; of one kind 4 of 10 go to a wrong bot, and an expert sees hard ones."""
+    home, records = ["billing", "identity", "logistics", "retention"], list[Record]()
+    for number in range(160):
+        hard, bad = random.random(), number % 4 == 3 and random.random() < 0.4
+        bot = str(random.choice(home[:3])) if bad else home[number % 4]
+        steps = [("triage", f"to {bot}"), (bot, "done"), *[("expert", "hm")] * (hard > 0.8), ("verifier", "seen")]
+        won = float(random.random() < (0.95 - 0.6 * hard) * (1 - harm * bad))
+        records.append(run(number, steps, won, 1) | {"task_kind": f"k{number % 4}"})
+    return records
+
+
+def test_a_wrong_agent_is_named_among_tasks_of_one_kind_that_are_run_once(tmp_path: Path) -> None:
+    """No task tells of it, and it was named only where the kind was given as the task."""
+    random, named = np.random.default_rng(3), 0
+    for k in range(8):
+        records = tickets(random, 0.9)
+        for one in leading_causes(logs(tmp_path / str(k), records)):
+            if one.of_team:
+                named += 1
+                assert one.words.startswith("runs of kind k3 ") and one.words.endswith(" instead of retention")
+                assert "expert" not in one.words
+                of_kind = [of for of in records if of["task_kind"] == "k3"]
+                right = [of["events"][0]["text"] == "to retention" for of in of_kind]
+                runs = [[of["rewards"]["team"] for of, one in zip(of_kind, right, strict=True) if one == as_told]
+                        for as_told in (False, True)]  # fmt: skip
+                told = [f"{sum(of):.0f} of {len(of)}" for of in runs]
+                assert f": {told[0]} such runs succeeded and {told[1]} others (beyond chance; " in one.told()
+                assert one.told().endswith("; harder tasks or what went wrong before may be why)")
+        bare = [{key: value for key, value in one.items() if key != "task_kind"} for one in records]
+        assert not any(one.of_team for one in leading_causes(logs(tmp_path / f"bare{k}", bare)))
+    assert named >= 6, named
+
+
+@pytest.mark.slow
+def test_a_wrong_agent_that_does_no_harm_is_a_cause_among_tasks_of_one_kind_in_one_log_of_20(tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    found = sum(
+        any(one.of_team for one in leading_causes(logs(tmp_path / str(k), tickets(random, 0.0)))) for k in range(60)
+    )
+    assert found <= 6  # 7 or more would come once in 30 such tests at 5 %
+
+
 @pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("table", [False, True])
 def test_several_agents_that_act_in_the_place_of_one_are_one_cause(tmp_path: Path, table: bool) -> None:
