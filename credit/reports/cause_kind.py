@@ -18,8 +18,8 @@ PART = 0.25
 
 
 def of_one_kind(kinds: ComparedKinds, has: np.ndarray) -> int:
-    """The place in `every_kind` of the kind in which a cause holds, beyond chance, and in others taken together not so;
-    -1 without one.
+    """The place in `every_kind` of the kind in which a cause that is beyond chance holds, and in others taken together
+    not so; -1 without one.
 
     Args:
       kinds: which traces are compared, within kinds of task.
@@ -35,7 +35,7 @@ def of_one_kind(kinds: ComparedKinds, has: np.ndarray) -> int:
         return -1
     kind = int(names[int(np.argmax(adds))])
     its, others = (kinds.test(np.where((kinds.task == kind) == of, has, np.nan)) for of in (True, False))
-    return kind if its[3] < LEVEL and not (others[0] > 0.5 and others[3] < LEVEL) else -1
+    return -1 if its[3] >= LEVEL or (others[0] > 0.5 and others[3] < LEVEL) else kind  # NaN of too few tasks
 
 
 def within_kinds(kinds: ComparedKinds, every: list[Candidate], values: list[np.ndarray]) -> list[np.ndarray]:
