@@ -77,6 +77,8 @@ class LeadingCause:
       where_varied: as of `UnitCounts`, of who takes part that is beyond chance within tasks; None elsewhere.
       of_kind: the kind of these tasks, where all are of one of several, or the one in which it holds alone or mostly
         (`of_one_kind`); "" elsewhere. Counts are of this kind.
+      mostly_of: else, of who takes part within kinds, the one of most such runs, and of how many; None of no more than
+        half.
       sides: what `--sides` takes to compare the runs of two models of an agent, where it is one of these; "" elsewhere.
       one_side: the side that alone has it, of what failed traces have more often where sides are not told apart, and is
         not beyond chance within that side; None elsewhere.
@@ -113,6 +115,7 @@ class LeadingCause:
     of_team: bool = False
     where_varied: tuple[int, int, int, int, int] | None = None
     of_kind: str = ""
+    mostly_of: tuple[str, int] | None = None
     sides: str = ""
     one_side: OneSide | None = None
     in_time: str = ""
@@ -155,7 +158,8 @@ class LeadingCause:
             noun = "task" if self.evidence is None else self.evidence.noun
             within = f"within {counted(tasks, noun)}{of_kind} with such runs and others, "
             within *= not of_kind or noun == "task"  # the words name the kind
-            told = f"{within}{won} of {some} such runs {did} and {rest} of {others} others"
+            mostly = f", {self.mostly_of[1]} of kind {printable(self.mostly_of[0], NAME)}," if self.mostly_of else ""
+            told = f"{within}{won} of {some} such runs{mostly} {did} and {rest} of {others} others"
             return f"{self.words}{said}: {told}{chance}{beside}"
         return (
             f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces{of_kind} and "

@@ -177,8 +177,13 @@ def leading_causes(
             has, of = _of_kinds(having & where, judged), _of_kinds(where, judged)
             having, lasting = having & where, lasting & where
         named_kind = only_kind(traces, its.rows[its.of_traces(value, varied.varied)]) if its and varied else ""
+        names, of_all = every_kind(traces)
         if of_kind[i] >= 0:
-            named_kind = every_kind(traces)[0][of_kind[i]]
+            named_kind = names[of_kind[i]]
+        count = np.bincount(of_all[having & where & counted_ones & (of_all >= 0)], minlength=1)
+        mostly = (
+            its is not None and its.single is not None and varied and not named_kind and count.max() > count.sum() / 2
+        )
         if its is not None and its.single is not None and varied and named_kind:
             words = f"runs of kind {printable(named_kind, NAME)}{words.removeprefix('runs')}"
         return LeadingCause(
@@ -210,6 +215,7 @@ def leading_causes(
             of_team=one.of_team,
             where_varied=varied.where_varied() if varied else None,
             of_kind=named_kind,
+            mostly_of=(names[int(count.argmax())], int(count.max())) if mostly else None,
             sides=one.sides,
             one_side=alone[i],
             in_time=_in_time(traces, having, one.tells, side) if one.test is not None else "",

@@ -42,20 +42,22 @@ def requests(
     release: float = 0.0,
     broken: float = 0.0,
     hardest: float = 0.7,
+    hard: float = 0.0,
 ) -> Traces:
     """Requests of kinds that differ in difficulty and in which agent acts. Some go astray; most of kind `wrong` go to
     technical, which loses them; `harm` is what a stray loses. A release makes more fail, and comes with more strays.
-    A tool of billing fails, and `broken` is what that loses in requests of kind refund."""
-    records, hard = [], random.uniform(0.1, hardest, len(KINDS))
+    A tool of billing fails, and `broken` is what that loses in requests of kind refund. A quarter of requests are
+    `hard` by so much, and an expert sees most of these."""
+    records, kind_fails = [], random.uniform(0.1, hardest, len(KINDS))
     for number in range(runs):
         kind, new = int(random.integers(len(KINDS))), random.random() < 0.5
         home = AGENTS[kind // 2]
-        fails_at = random.random()
+        fails_at, harder = random.random(), random.random() < 0.25
         for attempt in range(tries):
             one = TraceRecord(f"t{number}.{attempt}", f"q{number}", "log.jsonl", task_kind=KINDS[kind],
-                              instances={who: Agent(who) for who in ("desk", *AGENTS)})  # fmt: skip
+                              instances={who: Agent(who) for who in ("desk", "expert", *AGENTS)})  # fmt: skip
             one.system = "new" if new else "old"
-            to, chance = home, hard[kind] + release * new
+            to, chance = home, kind_fails[kind] + release * new + hard * harder
             if KINDS[kind] == wrong and random.random() < part:
                 to, chance = "technical", chance + loss
             elif random.random() < strays * (1 + 4 * bool(release) * new):
@@ -67,6 +69,8 @@ def requests(
             one.event("work", EventType.MESSAGE, to, action=True, causes=("ask",))
             if to == "billing":
                 one.event("pay", EventType.TOOL_CALL, to, action=False, tool="pay", status="error" if fails else "ok")
+            if hard and random.random() < (0.9 if harder else 0.1):
+                one.event("see", EventType.MESSAGE, "expert", action=True)
             one.event("answer", EventType.MESSAGE, "desk", action=True)
             one.rewards["team"] = float(fails_at >= chance)
             records.append(one)
@@ -95,6 +99,18 @@ def test_what_holds_in_one_kind_mostly_is_named_with_it() -> None:
     assert sum(one.of_kind == "refund" and " failed traces of kind refund and " in one.told() for one in told) >= 6
 
 
+def test_a_cause_of_several_kinds_names_the_one_of_most_such_runs() -> None:
+    random, found = np.random.default_rng(9), list[LeadingCause]()
+    for _ in range(20):
+        found += causes(requests(random, runs=300, wrong="cancel", loss=0.5, harm=0.7, strays=0.12))
+    told = [one for one in found if one.mostly_of]
+    assert told and all(
+        f" such runs, {one.mostly_of[1]} of kind {one.mostly_of[0]}, succ" in one.told()
+        for one in told
+        if one.mostly_of
+    )
+
+
 def test_a_stray_of_any_kind_is_not_of_one() -> None:
     random = np.random.default_rng(3)
     told = [one for _ in range(10) for one in causes(requests(random, runs=400, strays=0.3, harm=0.5))]
@@ -116,7 +132,7 @@ def test_runs_of_one_task_count_once_within_their_kind() -> None:
 
 
 NULLS: tuple[dict[str, float], ...] = (
-    {}, {"runs": 60}, {"strays": 0.3}, {"tries": 3, "strays": 0.3}, {"runs": 300}, {"release": 0.3},
+    {}, {"runs": 60}, {"strays": 0.3}, {"tries": 3, "strays": 0.3}, {"runs": 300}, {"release": 0.3}, {"hard": 0.5},
 )  # fmt: skip
 
 
@@ -132,7 +148,7 @@ def test_who_acts_in_which_kind_is_shown(tmp_path: Path) -> None:
     traces = requests(np.random.default_rng(8), wrong="cancel", strays=0.0)
     rows = agents_by_kind(traces)
     cancels = {one.agent: one for one in rows if one.kind == "cancel"}
-    assert [*cancels] == ["technical", "account"] and "desk" not in {one.agent for one in rows}
+    assert {*cancels} == {"technical", "account"} and "desk" not in {one.agent for one in rows}
     (other, one) = (cancels[name] for name in ("account", "technical"))
     assert one.traces + other.traces == one.of_traces == other.of_traces
     assert (one.others_succeeded, one.of_others) == (other.succeeded, other.of_known)
