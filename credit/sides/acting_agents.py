@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from credit.sides.side_agents import AgentDifference
-from credit.sides.side_words import MOST_TOLD, first_to_second, up_to
+from credit.sides.side_words import MOST_TOLD, first_to_second, short, up_to
 from graphs.text import counted, printable
 
 __all__ = ["agents_that_changed"]
@@ -16,14 +16,14 @@ ALWAYS = 1 - 1e-9
 """Part of the runs from which an agent acts in all of them."""
 
 
-def agents_that_changed(metric: str, parts: Sequence[AgentDifference], *, short: bool = False) -> list[str]:
+def agents_that_changed(metric: str, parts: Sequence[AgentDifference], *, brief: bool = False) -> list[str]:
     """Who has more of a cost in a run in which it acts, and who less, beyond chance; nothing where the differences of
     all runs say as much, as of agents that act in all of them.
 
     Args:
       metric: the cost.
       parts: what each agent adds to it.
-      short: whether several are named without their numbers.
+      brief: whether several are named without their numbers, and one without its calls.
 
     Examples:
       >>> import numpy as np
@@ -45,15 +45,25 @@ def agents_that_changed(metric: str, parts: Sequence[AgentDifference], *, short:
         names = [printable(one.agent, 60) for one in of]
         verb = DOES.get(metric, "cost")
         if len(of) == 1:
-            told.append(f"{names[0]} {verb}s {more}: {numbers[0]} {unit}")
+            told.append(f"{names[0]} {verb}s {more}: {numbers[0]} {unit}{'' if brief else _by_calls(of[0], metric)}")
             continue
         pairs = (f"{name} {number}" for name, number in zip(names, numbers, strict=True))
         said = [f"{pair} {unit}" if place == 0 else pair for place, pair in enumerate(pairs)]
-        if short:
+        if brief:
             told.append(f"{_group(of, parts)} {verb} {more} where they act: {', '.join(up_to(names, MOST_TOLD))}")
         else:
             told.append(f"{_group(of, parts)} {verb} {more}: {', '.join(up_to(said, MOST_TOLD))}")
     return told
+
+
+def _by_calls(one: AgentDifference, metric: str) -> str:
+    """By what its calls of such a run, and the tokens of a call, were multiplied; "" where these are not known."""
+    tokens = {"tokens": one.generated, "input_tokens": one.read}.get(metric, (0.0, 0.0))
+    if min(*tokens, *one.calls, *one.acting) <= 0:
+        return ""
+    (first, second), (a, b) = ([of / of_all for of, of_all in zip(*both, strict=True)]
+                               for both in ((one.calls, one.acting), (tokens, one.calls)))  # fmt: skip
+    return f" (calls ×{short(second / first)}, tokens per call ×{short(b / a)})"
 
 
 def _group(of: Sequence[AgentDifference], parts: Sequence[AgentDifference]) -> str:

@@ -135,7 +135,7 @@ def agent_differences(
     read, generated = (token_counts(traces, counted) for counted in ("input_tokens", "tokens"))
     counts = np.array([np.where((read > 0) | (generated > 0), 1.0, read + generated), read, generated])
     means, sums, counted, acting = [], [], [], []
-    with_agent = _acting(traces, cost)
+    acting_agent, acting_in = _acting(traces, cost)
     models: list[list[set[str]]] = []
     for weight in weights:
         events = np.flatnonzero(weight[trace] > 0)
@@ -146,7 +146,7 @@ def agent_differences(
             flat = kinds[:, :, events].reshape(-1, len(events))
             sums.append(np.stack([np.bincount(agent, of_event * row, len(names)) for row in flat]))
         models.append([set() for _ in names])
-        acting.append(with_agent @ weight)
+        acting.append(np.bincount(acting_agent, weight[acting_in], len(names)))
         chosen = acts[events]
         for number, which in np.unique(np.stack([agent[chosen], model[events][chosen]]), axis=1).T.tolist():
             models[-1][number] |= {model_names[which]} - {""}
@@ -172,14 +172,14 @@ def _counts(many: list[list[float]]) -> dict[str, Any]:
     }
 
 
-def _acting(traces: Traces, cost: np.ndarray) -> np.ndarray:
-    """Whether each agent, in the order of names, acts in a trace, or costs something there: bool [agents, traces]."""
-    graph, n = traces.graph, traces.sizes.events
-    names, name = ranked(traces.agents["name"].to_pylist())
-    acts = np.zeros((len(names), traces.sizes.traces), bool)
+def _acting(traces: Traces, cost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Each agent, in the order of names, with each trace in which it acts, or costs something: int [pairs] of both."""
+    graph, n, m = traces.graph, traces.sizes.events, traces.sizes.traces
+    _, name = ranked(traces.agents["name"].to_pylist())
     rows = np.flatnonzero(np.asarray(graph.action_mask)[:n] | (cost > 0))
-    acts[name[np.asarray(graph.agent_ids)[rows]], np.asarray(graph.trace_ids)[rows]] = True
-    return acts
+    agent, trace = name[np.asarray(graph.agent_ids)[rows]], np.asarray(graph.trace_ids)[rows]
+    pairs = np.unique(agent * np.int64(m) + trace)
+    return pairs // m, pairs % m
 
 
 def side_weights(value: np.ndarray, side: np.ndarray, task: np.ndarray) -> np.ndarray:
@@ -289,16 +289,18 @@ def _tests(
     test it is, the test, and what it is of."""
     trace, task = np.asarray(traces.graph.trace_ids)[: traces.sizes.events], task_ids(traces)
     names, name = ranked(traces.agents["name"].to_pylist())
-    agent, acting = name[np.asarray(traces.graph.agent_ids)[: traces.sizes.events]], _acting(traces, cost)
+    agent, pairs = name[np.asarray(traces.graph.agent_ids)[: traces.sizes.events]], _acting(traces, cost)
     whole = sum(one.first + one.second for one in found)
     for one in found:
         if one.first + one.second >= LEAST_PART / 2 * whole:
             number = names.index(one.agent)
             own = np.bincount(trace, np.where(agent == number, cost, 0.0), traces.sizes.traces)
+            acts = np.zeros(traces.sizes.traces, bool)
+            acts[pairs[1][pairs[0] == number]] = True
             unknown = ~np.isfinite(known.value), "its cost is not known"
             numbers = {
-                "test": (metric, numbered(own, unknown, (~acting[number], "the agent does not act"))),
-                "taking_part": ("", numbered(acting[number].astype(np.float64), unknown)),
+                "test": (metric, numbered(own, unknown, (~acts, "the agent does not act"))),
+                "taking_part": ("", numbered(acts.astype(np.float64), unknown)),
             }
             for what, (called, of) in numbers.items():
                 row = compare_metric(called, of, side, task)

@@ -188,7 +188,7 @@ class SideComparison(ComparedSides):
     def _who_changed(self) -> list[str]:
         """Which agents write, read or cost more in a run in which they act, of the first such cost that any has more
         of: tokens that an agent writes are what its prompt does, and make its money."""
-        every = (agents_that_changed(name, self.agents.get(name, ()), short=True) for name in ("tokens", *self.agents))
+        every = (agents_that_changed(name, self.agents.get(name, ()), brief=True) for name in ("tokens", *self.agents))
         return next(filter(None, every), [])
 
     def _against(self, told: Sequence[SideDifference]) -> list[str]:

@@ -43,8 +43,9 @@ def test_a_specialist_that_writes_half_as_much_again_is_named(shared: bool) -> N
     first, second = changed[0].test.first, changed[0].test.second
     assert 1.3 < second / first < 1.8 and 300 < first < 450
     told = f"technical writes more: {first:.0f} to {second:.0f} tokens a run in which it acts"
-    assert told in found.by_agent() and found.by_agent().endswith("; * beyond chance")
-    assert told in found.in_short() and told in found.origin()
+    assert f"{told} (calls ×1, tokens per call ×1." in found.by_agent()
+    assert found.by_agent().endswith("; * beyond chance")
+    assert f"{told}." in found.in_short() and told in found.origin()
     assert sum(one.difference for one in found.agents["tokens"]) == pytest.approx(
         next(row.difference for row in found.rows if row.metric == "tokens"))  # fmt: skip
 
