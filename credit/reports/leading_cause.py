@@ -145,8 +145,8 @@ class LeadingCause:
                 self.kinds, sure=sure, close=self.close, wider=self.wider, side=side, there=there
             )
             chance = f"beyond chance across {self.across}" if self.across else chance
-            before = "what went wrong before may be why" * (self.of_team and sure and chance == "beyond chance")
-            chance = "; ".join(filter(None, (chance, before)))
+            before = "what went wrong before may be why" * (self.of_team and sure and self.evidence.within)
+            chance = "; ".join(filter(None, (chance, before * (self.evidence.noun == "task"))))
             option = f"`--sides {shlex.quote(self.sides)}` compares them" if self.sides else ""
             chance = f" ({'; '.join(filter(None, (chance, self.late, self.in_time, option)))})"
         if self.one_side is not None:
