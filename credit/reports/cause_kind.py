@@ -7,7 +7,7 @@ import numpy as np
 from credit.reports.acting_instead import ALMOST
 from credit.reports.cause_candidates import Candidate
 from credit.reports.compared_kinds import ComparedKinds
-from graphs.task_means import LEVEL
+from graphs.task_means import LEAST_TASKS, LEVEL
 
 __all__ = ["of_one_kind", "within_kinds"]
 
@@ -39,14 +39,14 @@ def of_one_kind(kinds: ComparedKinds, has: np.ndarray) -> int:
 
 
 def within_kinds(kinds: ComparedKinds, every: list[Candidate], values: list[np.ndarray]) -> list[np.ndarray]:
-    """Whether traces have each candidate, NaN in kinds of task where it may follow from how hard a task is.
+    """Whether traces have each candidate, NaN in tasks, or kinds of task, where that says nothing of it.
 
-    An agent may be called where a task is hard. So that it acts tells only where it does so in the place of another:
-    that one is in most runs of the kind without it and in almost none with it. An agent is left out of a kind in which
-    `PART` of the runs or more have it.
+    An agent is left out of a task, or kind, of which `PART` of the runs or more have it, or with few runs.
+    It may be called where a task is hard. So within a kind that it acts tells only where it does so in the place of
+    another: that one is in most runs of the kind without it and in almost none with it.
 
     Args:
-      kinds: which traces are compared, within kinds of task.
+      kinds: which traces are compared, within tasks or kinds of task.
       every: the candidates.
       values: whether each trace has each of them, 0 or 1; NaN where its log does not tell.
     """
@@ -61,8 +61,9 @@ def within_kinds(kinds: ComparedKinds, every: list[Candidate], values: list[np.n
         having, lacking = has > 0, has == 0
         tells = np.ones(len(names), bool)
         if one.of_agent and not one.quotes:
-            tells = sums(lacking) >= PART * sums(having | lacking)
-        elif one.of_agent:
+            size = sums(having | lacking)
+            tells = (sums(lacking) >= PART * size) | (size < LEAST_TASKS)
+        elif one.of_agent and kinds.single is not None:
             others = [values[j] > 0 for j in acting if j != i]
             each = [(sums(having & acts), sums(lacking & acts)) for acts in others]
             instead = [(both <= (1 - ALMOST) * sums(having)) & (2 * other > sums(lacking)) for both, other in each]

@@ -109,9 +109,8 @@ def leading_causes(
     if kinds is None:
         every = [one._replace(tells=one.tells & ~judged.succeeded) for one in every]
     found = [_counted(traces, one, judged if one.test is None else wide, judged.rows) for one in every]
-    if kinds is not None and kinds.single is not None:
-        found = [of._replace(value=value) for of, value in
-                 zip(found, within_kinds(kinds, every, [of.value for of in found]), strict=True)]  # fmt: skip
+    if kinds is not None and kinds.within:
+        found = _told_within(kinds, found)
     trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     tests = [CauseTest()] * len(found) if kinds is None else tested(kinds, [one.value for one in found], every)
     of_tasks, decided = None, tests
@@ -120,6 +119,7 @@ def leading_causes(
         teams = {(one.of_agent, one.quotes): _counted(traces, one, judged, judged.rows)
                  for one in of_teams(traces, calls, of_tasks, judged)}  # fmt: skip
         across = [teams.get((of.one.of_agent, of.one.quotes), of) if of.one.of_team else of for of in found]
+        across = _told_within(of_tasks, across) if of_tasks.within else across
         decided = tested(of_tasks, [of.value for of in across], [of.one for of in across])
         tests = [test.or_across(wider, "systems and models") for test, wider in zip(tests, decided, strict=True)]
         found = [wider if test.across else of for of, wider, test in zip(found, across, tests, strict=True)]
@@ -236,6 +236,11 @@ def _counted(traces: Traces, one: Candidate, judged: JudgedTraces, scored: np.nd
     lasting = np.isin(every, trace[np.setdiff1d(one.rows, one.passed_over)]) & having
     value = np.where(one.tells, having, math.nan)[scored]
     return _Counted(one, having, lasting, value, _of_kinds(having, judged), _of_kinds(one.tells, judged))
+
+
+def _told_within(kinds: ComparedKinds, found: list[_Counted]) -> list[_Counted]:
+    values = within_kinds(kinds, [of.one for of in found], [of.value for of in found])
+    return [of._replace(value=value) for of, value in zip(found, values, strict=True)]
 
 
 def _of_kinds(some: np.ndarray, judged: JudgedTraces) -> tuple[int, int]:
