@@ -222,7 +222,9 @@ class ComparedKinds(NamedTuple):
         return (max(p, flipped(adds[adds != 0]).p) if adds.sum() > 0 else 1.0), least
 
 
-def compared_kinds(traces: Traces, judged: JudgedTraces, *, between: bool = False) -> ComparedKinds:
+def compared_kinds(
+    traces: Traces, judged: JudgedTraces, *, between: bool = False, by_kind: bool = True
+) -> ComparedKinds:
     """Which of `judged.rows` are compared: where traces of one task are too few, within kinds of task if these are
     stated, of tasks whose traces are of one kind each.
 
@@ -230,6 +232,7 @@ def compared_kinds(traces: Traces, judged: JudgedTraces, *, between: bool = Fals
       traces: what was read.
       judged: which of these failed.
       between: whether tasks of one side are compared where traces of one task and side are too few.
+      by_kind: whether these are compared within kinds of task.
 
     Examples:
       >>> import credit
@@ -255,7 +258,7 @@ def compared_kinds(traces: Traces, judged: JudgedTraces, *, between: bool = Fals
         single = np.unique(np.stack([cell, unit, failed])[:, alone_of], axis=1)
         bad, good = (np.bincount(single[0, single[2] == of], minlength=len(scored)) for of in (1, 0))
         of_both = (bad > 0) & (good > 0)
-        if names and enough_within(bad[of_both], good[of_both]):
+        if by_kind and names and enough_within(bad[of_both], good[of_both]):
             kept = alone_of & of_both[cell]
             cell, kind = (np.where(alone_of, of, len(scored) + np.arange(len(scored))) for of in (cell, kind))
             return ComparedKinds(failed, told, cell, kind, kept, True, model, scored, side, single=task)
