@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +46,7 @@ class CauseTest(NamedTuple):
     have an agent, or lack it, beyond chance (`ComparedKinds.over_tasks`), as that p allows. `p`: corrected for all
     causes; NaN without a test, as in too few tasks. `no_less`: the chance is 0.5 or more. `near`: 1 less the p by which
     it is undecided and named beside others, of who takes part a corrected one; 0 where it is not: of 120 logs with one
-    cause 2 had another so. `across`: as of `LeadingCause`.
+    cause 2 had another so. `across`: as of `LeadingCause`. `alone`: p were no other cause looked at.
     """
 
     sure: float = 0.0
@@ -56,6 +56,12 @@ class CauseTest(NamedTuple):
     no_less: bool = False
     near: float = 0.0
     across: str = ""
+    alone: float = math.nan
+
+    @property
+    def looked(self) -> float:
+        """By what p is corrected where it is sure, 1 elsewhere."""
+        return max(self.p / max(self.alone, 1e-300), 1.0) if self.sure else 1.0
 
     def or_across(self, wider: CauseTest, of: str) -> CauseTest:
         """This test, or that of all traces of a task, of several systems and models or sides, where this one leaves it.
@@ -114,7 +120,7 @@ def tested(kinds: ComparedKinds, values: list[np.ndarray], every: list[Candidate
             close = chance > 0.5 and alone < CLOSE and not sure
             by = whole if every[i].of_team else alone
             near = 1 - by if close and by < CLOSE else 0.0
-            found[i] = CauseTest(chance if sure else 0.0, close, p=whole, no_less=chance >= 0.5, near=near)
+            found[i] = CauseTest(chance if sure else 0.0, close, p=whole, no_less=chance >= 0.5, near=near, alone=alone)
         corrected = holm([p for p, _ in over.values()], [facts[i] for i in over], [least for _, least in over.values()])
         for i, p in zip(over, corrected, strict=True):
             untold = every[i].is_left_out and math.isnan(tests[i][3])
@@ -130,23 +136,40 @@ def _least_sure(test: tuple[float, float, float, float, float, int]) -> tuple[bo
 
 
 def told_by_others(
-    every: list[Candidate], having: list[np.ndarray], tests: list[CauseTest], trace: np.ndarray
+    by: Sequence[ComparedKinds],
+    every: list[Candidate],
+    having: list[np.ndarray],
+    values: list[np.ndarray],
+    tests: list[CauseTest],
+    trace: np.ndarray,
 ) -> Iterator[int]:
-    """Of who takes part, what is neither sure, `near` nor `odd`, and what a sure cause before it tells: most runs with
-    that have it, from there on, and most others do not. Who is called once a tool is down made nothing go wrong."""
+    """Of who takes part, what is neither sure, `near` nor `odd`, and what a sure cause before it may be why of: beside
+    runs that are alike in that one it is not beyond chance. Who is called once a tool is down made nothing go wrong.
+
+    Of 8 logs in which half the runs, at random, skip a reviewer, which does harm, and a call fails, 7 or more name it.
+    4 did where the call told it if most runs with that skip the reviewer.
+
+    Args:
+      by: what the test of each compares.
+      every: the candidates.
+      having: the traces that have each.
+      values: whether each compared trace has it.
+      tests: of each.
+      trace: of each event.
+    """
     first = np.full((len(every), len(trace) + 1), len(trace))
     for at, one in zip(first, every, strict=True):
         np.minimum.at(at, trace[one.rows], one.rows)
     first = first[:, : len(having[0])] if every else first
     before = [(some, at) for some, at, one, test in zip(having, first, every, tests, strict=True)
               if test.sure and not one.of_team]  # fmt: skip
-    if before:  # taken together, too
+    if len(before) > 1:  # taken together, too
         before.append((np.any([some for some, _ in before], axis=0), np.min([at for _, at in before], axis=0)))
     for i, one in enumerate(every):
         if one.of_team:
             told = (
-                2 * (some & having[i] & (at <= first[i])).sum() > some.sum()
-                and 2 * (having[i] & ~some).sum() < (~some).sum()
+                2 * (some & having[i] & (at <= first[i])).sum() > (some & having[i]).sum()
+                and not by[i].holds_beside(values[i], some[by[i].rows], tests[i].looked)
                 for some, at in before
             )
             if not (tests[i].sure or tests[i].near or tests[i].odd) or any(told):

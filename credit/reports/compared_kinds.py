@@ -181,6 +181,19 @@ class ComparedKinds(NamedTuple):
         single = task if not self.within else None if self.single is None else self.single[rows]
         return _compared(value[rows], failed, unit, task, beside, self.within, single)
 
+    def holds_beside(self, has: np.ndarray, other: np.ndarray, looked: float) -> bool:
+        """Whether failed ones have something more often beyond chance beside runs that are alike in another thing; or,
+        where such runs are not ranked, among those without that.
+
+        Args:
+          has: as of `counts`.
+          other: whether each of these traces has the other thing: bool [n].
+          looked: how many things were looked at, by which p is corrected.
+        """
+        beside = self.within and not self.relative and self.single is None
+        of = self.test(has, other) if beside else self.test(np.where(other, math.nan, has))
+        return of[0] > 0.5 and of[3] * looked < LEVEL
+
     def _beside_sides(self, value: np.ndarray) -> tuple[float, float, float, float, float, int]:
         """`test` of the runs of a task on both sides, without what the task, the side and model add to each number.
 

@@ -140,7 +140,9 @@ def leading_causes(
         found = [of._replace(one=joined.get(i, of.one)) for i, of in enumerate(found)]
         tests = [CauseTest() if i in told_so else test for i, test in enumerate(tests)]
     alone = [_one_side(one, judged, side, heads) if kinds else None for one in found]
-    size = _plain_sizes(found) if kinds is None else _sizes(kinds, found, tests, trace, alone)
+    size = (
+        _plain_sizes(found) if kinds is None else _sizes(kinds, [of or kinds for of in by], found, tests, trace, alone)
+    )
     counted_ones = judged.failed | judged.succeeded if judged.both else ~judged.succeeded
     acts = LastActs(traces, calls)
     late = ["" if one.of_team or one.of_run or one.test or not of else acts.told(one.rows, counted_ones & one.tells)
@@ -275,6 +277,7 @@ def _one_side(one: _Counted, judged: JudgedTraces, side: np.ndarray | None, head
 
 def _sizes(
     kinds: ComparedKinds,
+    by: Sequence[ComparedKinds],
     found: list[_Counted],
     tests: list[CauseTest],
     trace: np.ndarray,
@@ -282,7 +285,8 @@ def _sizes(
 ) -> list[tuple[float, ...]]:
     """What candidates are ordered by, of failed and succeeded traces: those beyond chance first, those that one side
     alone has last, with a number below 0; () of no cause."""
-    told = {*told_by_others([one.one for one in found], [one.having for one in found], tests, trace)}
+    ones, having, values = [of.one for of in found], [of.having for of in found], [of.value for of in found]
+    told = {*told_by_others(by, ones, having, values, tests, trace)}
     some, size = any(test.sure for test in tests), list[tuple[float, ...]]()
     for i, (one, test) in enumerate(zip(found, tests, strict=True)):
         more = more_failed(kinds, one.value)
