@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from credit.reports.acting_instead import ALMOST, acting_instead
-from credit.reports.cause_candidates import Candidate, candidates, of_models, of_teams
+from credit.reports.acting_instead import acting_instead
+from credit.reports.cause_candidates import ALMOST, Candidate, candidates, of_models, of_teams
 from credit.reports.cause_evidence import cause_evidence
 from credit.reports.cause_kind import of_one_kind, within_kinds
 from credit.reports.cause_tests import CauseTest, more_failed, tested, told_by_others
