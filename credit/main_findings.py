@@ -104,9 +104,9 @@ def main_findings(
     both = [one for one in verdicts if not one.good.all() and one.good.any()]
     poor = [one for one in both if one.found]
     worth = [f"{one.told()}." for one in ranked if one.worth_telling or not (both or math.isnan(one.low))][:1]
-    if first := next(iter(poor or both), None):
+    if (of := next(iter(poor or both), None)) is not None:
         more = f" So do those of {', '.join(one.name for one in poor[1:])}." * (len(poor) > 1)
-        worth.insert(0, f"{first.in_short(chosen_outcome(traces))}{more}")
+        worth.insert(0, f"{of.in_short(chosen_outcome(traces))}{more}")
     if worth:
         found.append((3, MainFinding("What a verdict is worth", " ".join(worth))))
     if told := " ".join(map(_sentence, filter(None, lost))):

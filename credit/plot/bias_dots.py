@@ -105,7 +105,7 @@ def draw_methods(
     why = {(one.place, one.method): one.why for one in absent}
     everywhere = {one.method: one for one in absent if one.method not in {method for _, method in asked}}
     missing: dict[tuple[str, str], list[int]] = {}
-    for of_k, of_size in {**drawn, **dict.fromkeys(beyond, [])}.items():
+    for of_k, of_size in {**drawn, **{k: [] for k in beyond}}.items():
         for pair in asked.keys() - {(row.world, row.method) for row in of_size}:
             missing.setdefault(pair, []).append(of_k)
     left_out = [
