@@ -188,5 +188,6 @@ def left_untold(causes: tuple[LeadingCause, ...], acting: list[str], told_above:
     left = [printable(name, NAME) for name in acting if name != told_above
             and not any(words.endswith(without_agent(name).removeprefix("runs")) for words in told)
             and not any(words.endswith(instead_of(name)) for words in told)]  # fmt: skip
-    why = "a cause above, or how long traces are, may be why"
-    return [f"More failed traces lack {' and '.join(left)}, too, as is told below: {why}."] if left else []
+    sure = any(one.beyond_chance for one in causes)
+    too, why = (", too", "a cause above, or how long traces are,") if sure else ("", "how long traces are, or chance,")
+    return [f"More failed traces lack {' and '.join(left)}{too}, as is told below: {why} may be why."] if left else []
