@@ -86,7 +86,9 @@ def main_findings(
         found.append((0, MainFinding("Traces with an outcome", selected)))
     if compared is not None and change:
         where = "".join(f" {_sentence(more)}" for more in (compared.by_team(), compared.in_time) if more)
-        name = f"What changed from {' to '.join(compared.sides.heads)}"
+        first, second = compared.sides.heads
+        begun = second.removeprefix("runs ") if compared.sides.dated else f"from {first} to {second}"
+        name = f"What changed {begun}"
         found.append((1, MainFinding(name, f"{change}{where} {others}".rstrip())))
     for place, one in enumerate(causes):
         told = f"{_sentence(one.told())}{'' if one.one_side else _by_side(one.of_sides, triaged, compared)}"
@@ -177,9 +179,11 @@ def _look_first(causes: Sequence[LeadingCause], triaged: Triage, compared: SideC
     first, worst = triaged.look_first(), next(iter(triaged.suspects), None)
     if worst is None or (causes and (worst.trace, worst.event) == (causes[0].trace, causes[0].event)):
         return MainFinding("Look first", first) if first else None
-    text, whose = worst.text.split(" ← ")[0], f"{printable(worst.agent, AGENT)}, " if worst.agent else ""
+    text, _, asked = worst.text.partition(" ← ")
+    whose = f"{printable(worst.agent, AGENT)}, " if worst.agent else ""
     whose = f"First in the table below: {whose}" if whose and triaged.unsure else whose
-    said = f"{whose}{worst.why if whose else _sentence(worst.why)[:-1]}{f' ({begin_of(text, TEXT)})' if text else ''}."
+    quoted = " ← ".join(filter(None, (begin_of(text, TEXT), printable(asked, AGENT))))
+    said = f"{whose}{worst.why if whose else _sentence(worst.why)[:-1]}{f' ({quoted})' if quoted else ''}."
     if worst.traces > 1:
         of = (worst.of_failed or triaged.failed, worst.of_succeeded or triaged.succeeded)
         kinds = zip(triaged.kinds, (worst.failed, worst.succeeded), of, strict=True)

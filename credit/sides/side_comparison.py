@@ -127,37 +127,37 @@ class SideComparison(ComparedSides):
         return "; ".join([*told, *said.values()]) or nothing
 
     def in_short(self) -> str:
-        """For which kinds of tasks the second side is better or worse, at what price, of which agent, and whether it is
-        faster, and what kinds beside one did the other way; "" where none of these is told."""
-        first, second = self.sides.heads
+        """Whether the second side is better or worse over all tasks, or, where that is undecided, for which kinds; at
+        what price, of which agent, whether it is faster, and what kinds did the other way; "" where none is told."""
+        second = "runs" if self.sides.dated else self.sides.heads[1]  # of which date, the name of the answer says
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
+        of_kinds, beside = self._kinds(), list[str]()
         certain = judged is not None and judged.worth_telling
-        told, of_kinds = [], [row for row in self._kinds() if row.worth_telling or not certain]
+        if judged is not None and certain:  # those that did the other way
+            of_kinds = [row for row in of_kinds if row.worth_telling and row.rises != judged.rises]
+        told = self._all_tasks(judged) if certain or not of_kinds else []
         for word, rises in (("better", True), ("worse", False)):
             of = [f"{printable(row.kind, 40)} ({_seen(row, ', ')}"
                   f"{row.metric} {first_to_second(row.first, row.second)})"
                   for row in of_kinds if row.rises == rises]  # fmt: skip
             told += [f"{word} for {(' and ' if len(of) <= MOST_NAMED else ', ').join(up_to(of))}"] if of else []
-        against = self._against(of_kinds) if len(told) == 1 else []
-        if judged is not None and not told:
-            numbers = f"{judged.metric} {first_to_second(judged.first, judged.second)}"
-            if judged.is_told:
-                here, most = f" {_seen(judged)}".rstrip(), self._kind_of_most(judged)
-                told = [f"{'better' if judged.rises else 'worse'} than {first}{here} ({numbers}){most}"]
-            else:
-                told = [f"not surely better or worse than {first}: {numbers}, {judged.in_short()}"]
+        if of_kinds and not certain and judged is not None:
+            numbers = first_to_second(judged.first, judged.second)
+            beside = [f"over all tasks {judged.metric} {numbers}, {judged.in_short()}"]
         changed = of_kinds or [*filter(None, [judged])]
-        few = bool(changed) and all(row.in_these for row in changed)  # said of these tasks, not of the side
+        against = self._against(changed) if len(told) == 1 and (of_kinds or certain) else []
+        few = not certain and bool(changed) and all(row.in_these for row in changed)  # said of these, not of the side
         dated = self.sides.dated
         verb = "did" if few else "are" if dated else "is"
         said = f"{second} {verb} {' and '.join(told)}" if told else ""
-        cost = next((row for row in self._asked() if row.metric in OF_COSTS), None)
+        costs = [row for row in self._asked() if row.metric in OF_COSTS]
+        costs = [row for row in costs if row is costs[0] or (row.worth_telling and not costs[0].is_told)]
         clock = next((row for row in self.rows if row.metric == WALL_CLOCK and row.is_told), None)
-        changes, times = [], dict[bool, list[str]]()
-        for row in filter(None, (cost, clock)):
+        changes, undecided, times = list[str](), list[str](), dict[bool, list[str]]()
+        for row in (*costs, *filter(None, [clock])):
             name, whose = _name(row.metric), self._agent_of_most(row)
             if not row.is_told:
-                changes.append(f"{name}: {row.why()}")
+                undecided.append(f"{name}: {row.why()}")
                 continue
             name += f" (mostly of {whose})" if whose else ""
             if row.ratio is not None and row.worth_telling:
@@ -169,9 +169,20 @@ class SideComparison(ComparedSides):
         by = {True: "in the typical task", False: "by geometric means over tasks"}
         if ratios := " and ".join(f"{' and '.join(of)} {by[paired]}" for paired, of in times.items()):
             said = f"{said}, at {ratios}" if said else f"{second} {'take' if dated else 'takes'} {ratios}"
-        told = [*filter(None, [said]), *["other tasks may differ"] * few, *changes, *self._who_changed()]
-        told += [*up_to(self._slower()), *against]
+        told = [*filter(None, [said]), *["other tasks may differ"] * few, *beside, *changes, *self._who_changed()]
+        told += [*up_to(self._slower()), *undecided, *against]
         return self._begun(f"{'; '.join(told)}.") if told else ""
+
+    def _all_tasks(self, judged: SideDifference | None) -> list[str]:
+        """Whether the second side is better over all tasks, and for which kind most; nothing where that is unknown."""
+        if judged is None:
+            return []
+        first = "before" if self.sides.dated else self.sides.heads[0]
+        numbers = f"{judged.metric} {first_to_second(judged.first, judged.second)}"
+        if not judged.is_told:
+            return [f"not surely better or worse than {first}: {numbers}, {judged.in_short()}"]
+        here, most = f" {_seen(judged)}".rstrip(), self._kind_of_most(judged)
+        return [f"{'better' if judged.rises else 'worse'} than {first}{here} ({numbers}){most}"]
 
     def _begun(self, text: str) -> str:
         """A text that begins a sentence with the name of a side, or not."""
@@ -186,9 +197,9 @@ class SideComparison(ComparedSides):
         ]
 
     def _who_changed(self) -> list[str]:
-        """Which agents write, read or cost more in a run in which they act, of the first such cost that any has more
-        of: tokens that an agent writes are what its prompt does, and make its money."""
-        every = (agents_that_changed(name, self.agents.get(name, ()), brief=True) for name in ("tokens", *self.agents))
+        """Which agents cost, write or read more in a run in which they act, of the first of these that any has more of:
+        money, where it is known."""
+        every = (agents_that_changed(name, of, brief=True) for name, of in self.agents.items())
         return next(filter(None, every), [])
 
     def _against(self, told: Sequence[SideDifference]) -> list[str]:

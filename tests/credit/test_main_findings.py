@@ -76,7 +76,7 @@ def test_the_page_and_the_summary_begin_with_the_same_lines(log: Path, sides: bo
     )
     assert by["What changed from v1 to v2"] == (
         "v2 is better for home (success 0.25 to 0.75) and worse for travel (success 0.75 to 0.25), at 2 times the "
-        "money (mostly of lead) in the typical task."
+        "money (mostly of lead) in the typical task; over all tasks success 0.5 to 0.5, undecided (-0.167 to +0.167)."
     )
     assert by["What went wrong most"].startswith("Loops of look by scout in 128 of 128 failed traces and 0 of 128")
     assert by["What a verdict is worth"].startswith(
