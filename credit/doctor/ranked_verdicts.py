@@ -138,7 +138,7 @@ def ranked_verdicts(
     judged = judged_traces(traces, success_at, sides if sides.any() or side is not None else None)
     if judged.graded or not judged.both:
         return []
-    compared = compared_kinds(traces, judged)
+    compared = compared_kinds(traces, judged, by_kind=False)  # which has no interval
     compared, found = compared._replace(model=np.zeros_like(compared.model)), []
     for name, number in channels.items():
         value = -number[judged.rows]

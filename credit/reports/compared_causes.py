@@ -78,8 +78,8 @@ def compared_causes(
         found = [_counted(traces, one, judged, judged.rows) for one in plain]
         none, n = [CauseTest()] * len(found), len(found)
         return ComparedCauses(found, [of.value for of in found], none, [None] * n, [-1] * n, None, None, None, none)
-    kinds, whole = (compared_kinds(traces, of, between=True) for of in (judged, wide))
-    within = within_systems(traces, whole)
+    kinds = compared_kinds(traces, judged, between=True, by_outcome=True)
+    within = within_systems(traces, compared_kinds(traces, wide, between=True))
     every = [*candidates(traces, calls, with_empty=True)]  # which alone are no sign of anything
     # Between tasks who takes part differs because these do, unless an agent is left out.
     every += [one for one in of_teams(traces, calls, kinds, judged) if kinds.within or one.is_left_out]
@@ -87,8 +87,9 @@ def compared_causes(
     found = [_counted(traces, one, judged if one.test is None else wide, judged.rows) for one in every]
     found = _told_within(kinds, found) if kinds.within else found
     tests = decided = tested(kinds, [one.value for one in found], every)
-    of_tasks = whole if judged.unit is not None and kinds.unit.max() > judged.stratum.max() else None
-    if of_tasks is not None:
+    of_tasks = None
+    if judged.unit is not None and kinds.unit.max() > judged.stratum.max():
+        of_tasks = compared_kinds(traces, wide, between=True, by_outcome=True)
         found, tests, decided = _across_systems(traces, calls, judged, of_tasks, found, tests)
     if judged.sided and kinds.within and kinds.single is None:
         tests = _across_sides(kinds, found, tests, decided)

@@ -70,6 +70,7 @@ class ModelFailures:
         each; "" of none.
       failed: how these sentences begin.
       alone: of how many traces by which some may be in no such task; 0 where all compared are of one model and system.
+      beside_own: whether numbers are compared among traces of one model and system, or relative to these.
     """
 
     models: Models = ()
@@ -80,6 +81,7 @@ class ModelFailures:
     inside: str = ""
     failed: str = ""
     alone: int = 0
+    beside_own: bool = False
 
     def worst(self) -> list[tuple[str, OneModel]]:
         """Of each agent the model of which most traces failed, the surest first."""
@@ -106,7 +108,7 @@ class ModelFailures:
                 where, one = " in one task" if self.within else "", self.inside.partition(" ")[0]
                 lines.append(f"The model{of} cannot be told apart from the {one}: no {one} has two models{where}.")
                 continue
-            why = rest and (agent or not self.within) and any(one.p < LEVEL for one in known)
+            why = rest and (agent or not self.beside_own) and any(one.p < LEVEL for one in known)
             shown = [
                 f"{printable(one.name, 60)} {percent(one.share)} ({one.failed} of {counted(one.traces, 'trace')})"
                 if one in known
@@ -211,6 +213,7 @@ def model_failures(traces: Traces, judged: JudgedTraces, of_model: str = "") -> 
         " and ".join(name for name, several in parts.items() if several),
         f"{bad.capitalize()}{' within their task' if judged.of_task and apart else ''}",
         0 if apart else int(compared.told.sum()),
+        compared.within,
     )
 
 

@@ -19,12 +19,15 @@ from graphs.traces.batch import Traces
 from graphs.traces.record import Agent, TraceRecord
 
 
-def log(good: np.ndarray, number: np.ndarray, task: np.ndarray, systems: np.ndarray | None = None) -> Traces:
+def log(
+    good: np.ndarray, number: np.ndarray, task: np.ndarray, systems: np.ndarray | None = None, kinds: int = 0
+) -> Traces:
     """A trace for each outcome, with what a judge gave it."""
     records = []
     for i in range(len(good)):
         rewards = {"team": float(good[i]), "judge": float(number[i])}
         record = TraceRecord(f"t{i}", f"q{task[i]}", "x", instances={"a": Agent()}, rewards=rewards)
+        record.task_kind = f"k{i % kinds}" if kinds else ""
         record.system = "" if systems is None else str(systems[i])
         record.event("e", EventType.MESSAGE, "a", action=True)
         records.append(record)
@@ -44,6 +47,12 @@ def test_a_judge_is_ranked_by_hand_and_only_beside_two_outcomes() -> None:
     assert ranked_verdicts(log(number, number + good, task)) == []
     few = ranked_verdicts(log(good[:8], number[:8], task[:8]))[0]
     assert few.found is None and "these traces are too few to be sure" in few.told()
+
+
+def test_a_judge_of_tasks_of_stated_kinds_that_are_run_once_has_an_interval() -> None:
+    good, number = np.arange(80) % 2 > 0, np.random.default_rng(2).normal(size=80)
+    (one,), (bare,) = (ranked_verdicts(log(good, number, np.arange(80), kinds=kinds)) for kinds in (3, 0))
+    assert not one.within and one.told() == bare.told() and one.low < one.chance < one.high
 
 
 @pytest.mark.parametrize(("apart", "found"), [(2.0, False), (0.0, True)])

@@ -134,6 +134,12 @@ def test_failed_requests_are_compared_within_their_kinds() -> None:
     assert re.search(r"Compared within \d kinds of task with both, ", " ".join(found.comparison()))
 
 
+def test_a_system_is_not_why_requests_differ_that_are_compared_with_those_of_their_own() -> None:
+    found = outcome_differences(requests(np.random.default_rng(12), runs=300, release=0.5, hardest=0.3))
+    said = " ".join(found.comparison())
+    assert "Failed by system, " in said and "may be why the rest differs" not in said
+
+
 def test_runs_of_one_task_count_once_within_their_kind() -> None:
     traces = requests(np.random.default_rng(5))
     kinds = compared_kinds(traces, judged_traces(traces))
