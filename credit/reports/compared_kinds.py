@@ -52,6 +52,11 @@ class UnitCounts(NamedTuple):
         )
 
     @property
+    def differing_tasks(self) -> int:
+        """How many tasks have a pair of a failed and a succeeded trace of which one alone has it."""
+        return len(np.unique(self.task[sum(self.alone) > 0]))
+
+    @property
     def varied(self) -> np.ndarray:
         """Whether some traces of the unit have it, and others do not: bool [units]."""
         some = self.failed_with + self.succeeded_with
