@@ -121,6 +121,12 @@ class LeadingCause:
     in_time: str = ""
     late: str = ""
 
+    @property
+    def is_far(self) -> bool:
+        """Whether its test within tasks is neither beyond chance nor near that."""
+        tested = self.beyond_chance is False and self.evidence is not None and self.evidence.low is not None
+        return tested and not (self.close or self.across or self.one_side or self.where_varied)
+
     def told(self) -> str:
         """The cause with its counts, and what one of its events says."""
         said = f" (such as: {begin_of(self.text, SAID)})" if self.text else ""
