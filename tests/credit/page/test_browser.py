@@ -970,8 +970,10 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
         told = page.locator("#lead p, #detail p").all_inner_texts()
         where = page.locator("#detail div", has_text="Where it comes from:").locator("li").all_inner_texts()
         why = "calls as before, tokens generated per call ×3"
-        assert where == ["Money of a trace +100, by agent: reviewer +100*.",
-                         f"Tokens generated of a trace +100, by agent: reviewer +100* ({why}); * beyond chance."]
+        assert where == [
+            "Money of a trace +100, by agent: reviewer +100*.",
+            f"Tokens generated of a trace +100, by agent: reviewer +100* ({why}); * beyond chance.",
+        ]
         both = "old 8 of 12, new 7 of 11; on tasks that both ran, 7 of 11 and 7 of 11."
         assert told[0].replace("\xa0", " ").endswith(f" failed. 1 trace has no outcome. {both}")
         price = "Money for a success: old 206.2, new 481.2, by means over the 11 tasks with outcomes on both sides"
