@@ -67,8 +67,8 @@ def leading_causes(
     """What went wrong most, at most `MOST` causes, or one more beside those that are beyond chance.
 
     Of failed and succeeded traces: causes that are more common in failed ones beyond chance, tested as the numbers of
-    `outcome_differences` are, and corrected for all causes, of an agent that acts or does not for these, as there;
-    the surest first, those of the least p. Without any, those that are where all traces are taken together, by two
+    `outcome_differences` are, graded outcomes by their own size (`ComparedKinds.outcome`), and corrected for all causes,
+    of an agent that acts or does not for these, as there; the surest first, those of the least p. Without any, those that are where all traces are taken together, by two
     standard errors, which is said: within tasks may be too few. What is done last in its runs comes behind what is
     done earlier, as it may follow from failing (`LastActs`). One that succeeded traces of the same tasks have more
     often is none (`UnitCounts.turned`).
