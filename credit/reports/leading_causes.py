@@ -67,11 +67,11 @@ def leading_causes(
     """What went wrong most, at most `MOST` causes, or one more beside those that are beyond chance.
 
     Of failed and succeeded traces: causes that are more common in failed ones beyond chance, tested as the numbers of
-    `outcome_differences` are, graded outcomes by their own size (`ComparedKinds.outcome`), and corrected for all causes,
-    of an agent that acts or does not for these, as there; the surest first, those of the least p. Without any, those that are where all traces are taken together, by two
-    standard errors, which is said: within tasks may be too few. What is done last in its runs comes behind what is
-    done earlier, as it may follow from failing (`LastActs`). One that succeeded traces of the same tasks have more
-    often is none (`UnitCounts.turned`).
+    `outcome_differences` are, graded outcomes by their own size (`ComparedKinds.outcome`), and corrected for all
+    causes, of an agent that acts or does not for these, as there; the surest first, those of the least p. Without any,
+    those that are where all traces are taken together, by two standard errors, which is said: within tasks may be too
+    few. What is done last in its runs comes behind all others, as it may follow from failing (`LastActs`), and takes no
+    place of one. One that succeeded traces of the same tasks have more often is none (`UnitCounts.turned`).
     Beside some, one more of these is named as undecided (`CauseTest.near`).
     Without both kinds, of the traces that are not known to have succeeded: causes of most, of two at least unless one
     trace is all; a trace counts least where only other calls of the tool succeeded later. Where most of the traces that
