@@ -65,7 +65,7 @@ class LeadingCause:
       passed_over: in how many of all that have it only other calls of the tool by the agent succeeded later.
       beyond_chance: whether failed traces have it more often beyond chance; None where these are not of both kinds.
       p: of the test that says so, corrected for all causes, which come in its order; None without one.
-      close: whether it narrowly misses that.
+      close: whether it narrowly misses that, by the corrected p, too.
       wider: whether `--group-by task`, which compares traces of several models and systems, too, decides what is not
         decided here.
       across: what it is beyond chance across, and how traces within compare, where it is so only as `--group-by task`

@@ -10,7 +10,7 @@ import numpy as np
 
 from credit.reports.acting_instead import ALMOST
 from credit.reports.cause_evidence import cause_evidence
-from credit.reports.cause_tests import CauseTest, more_failed, told_by_others
+from credit.reports.cause_tests import CLOSE, CauseTest, more_failed, told_by_others
 from credit.reports.compared_causes import Counted, compared_causes, of_each
 from credit.reports.compared_kinds import ComparedKinds
 from credit.reports.durations import AT_ONCE, begins, part_later
@@ -26,6 +26,7 @@ from credit.reports.task_kinds import every_kind, only_kind
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.triage import EXCERPT, serious_events
 from graphs.errors import expect
+from graphs.task_means import LEAST_TASKS
 from graphs.text import printable
 from graphs.traces.batch import Traces
 
@@ -48,11 +49,11 @@ def leading_causes(
     """What went wrong most, at most `MOST` causes, or one more beside those that are beyond chance.
 
     Of failed and succeeded traces: causes that are more common in failed ones beyond chance, tested as the numbers of
-    `outcome_differences` are, and corrected for all causes, of an agent that acts or does not for these, as there;
-    the surest first, those of the least p. Without any, those that are where all traces are taken together, by two
-    standard errors, which is said: within tasks may be too few. What is done last in its runs comes behind what is
-    done earlier, as it may follow from failing (`LastActs`). One that succeeded traces of the same tasks have more
-    often is none (`UnitCounts.turned`).
+    `outcome_differences` are, graded outcomes by their own size (`ComparedKinds.outcome`), and corrected for all
+    causes, of an agent that acts or does not for these, as there; the surest first, those of the least p. Without any,
+    those that are where all traces are taken together, by two standard errors, which is said: within tasks may be too
+    few. What is done last in its runs comes behind all others, as it may follow from failing (`LastActs`), and takes no
+    place of one. One that succeeded traces of the same tasks have more often is none (`UnitCounts.turned`).
     Beside some, one more of these is named as undecided (`CauseTest.near`).
     Without both kinds, of the traces that are not known to have succeeded: causes of most, of two at least unless one
     trace is all; a trace counts least where only other calls of the tool succeeded later. Where most of the traces that
@@ -95,12 +96,14 @@ def leading_causes(
     alone = [one if of and of[0] < 0 else None for one, of in zip(alone, size, strict=True)]
     size = [(of[0] > 0 and kinds is not None, of[0] >= 0 and not last, *of) if of else of
             for of, last in zip(size, late, strict=True)]  # fmt: skip
-    named = _named(found, size, tests, alone, (of_tasks or kinds) if kinds is not None and kinds.within else None)
+    named = _named(found, size, tests, alone, late, (of_tasks or kinds) if kinds is not None and kinds.within else None)
     if kinds is not None and kinds.within:
         named = [_replacing(of_tasks or kinds, found, tests, i) for i in named]
+        behind = {i for i in named if late[i]} if any(tests[i].sure and not late[i] for i in named) else set[int]()
         named.sort(
-            key=lambda i: (not tests[i].sure, alone[i] is not None, late[i] != "", tests[i].p if tests[i].sure else 0.0)
-        )
+            key=lambda i: (i in behind, not tests[i].sure, alone[i] is not None, late[i] != "",
+                           tests[i].p if tests[i].sure else 0.0)
+        )  # fmt: skip
     rows, said = _examples(traces, calls, judged, [(found[i], by[i]) for i in named], side, texts)
     beside = [within if every[i].test else by[i] for i in named]
     evidence = [of and cause_evidence(of, values[i], len(every), _known(tests[i].p))
@@ -155,7 +158,7 @@ def leading_causes(
             more_often="" if one.test else _more_often(traces, having, where & counted_ones),
             beyond_chance=tests[i].sure > 0 if judged.both else None,
             p=_known(tests[i].p),
-            close=tests[i].close,
+            close=tests[i].close and tests[i].p < CLOSE,
             wider=i in wider,
             across=tests[i].across,
             evidence=evidence[named.index(i)],
@@ -211,7 +214,7 @@ def _sizes(
     alone: list[OneSide | None],
 ) -> list[tuple[float, ...]]:
     """What candidates are ordered by, of failed and succeeded traces: those beyond chance first, those that one side
-    alone has last, with a number below 0; () of no cause."""
+    alone has last, with a number below 0; () of no cause, as of one agent of too few tasks beside all agents."""
     ones, having, values = [of.one for of in found], [of.having for of in found], [of.value for of in found]
     told = {*told_by_others(by, ones, having, values, tests, trace)}
     some, size = any(test.sure for test in tests), list[tuple[float, ...]]()
@@ -228,7 +231,10 @@ def _sizes(
             size.append((-2, of_all))
         else:
             size.append(())
-    return size
+    enough = [kinds.counts(value).differing_tasks >= LEAST_TASKS for value in values]
+    told_kinds = {one.kind for one, of, tells in zip(ones, size, enough, strict=True) if of and tells}
+    return [() if of and of[0] == 0 and not tells and one.kind in told_kinds else of
+            for one, of, tells in zip(ones, size, enough, strict=True)]  # fmt: skip
 
 
 def _plain_sizes(found: list[Counted]) -> list[tuple[float, ...]]:
@@ -246,13 +252,15 @@ def _named(
     size: list[tuple[float, ...]],
     tests: list[CauseTest],
     alone: list[OneSide | None],
+    late: list[str],
     within: ComparedKinds | None,
 ) -> list[int]:
     """Which candidates are named, in this order.
 
     Of one kind the first, which is of one agent where all are. Loops that end at a limit are one cause, not two. A
     cause apart that is common, too, shares many traces, but not most of what either has. Of who takes part, these are
-    traces of the tasks that tell of it, where traces are compared `within` these.
+    traces of the tasks that tell of it, where traces are compared `within` these. One that is `late` takes no place of
+    another.
     """
     named: list[int] = []
     for i in sorted((i for i in range(len(found)) if size[i]), key=lambda i: size[i], reverse=True):
@@ -271,7 +279,9 @@ def _named(
         beside = tests[i].sure > 0 or (tests[i].near > 0 and bool(named) and not tests[named[-1]].near)
         beside |= alone[i] is not None and bool(named) and alone[named[-1]] is None
         first = alone[i] is not None or size[i][2] >= 0  # what is else told beside others alone
-        if not again and len(named) < MOST + beside and (named or first):
+        of_late = sum(late[j] != "" for j in named)
+        free = len(named) - of_late * (not late[i]) < MOST + beside or (late[i] != "" and not of_late)
+        if not again and free and (named or first):
             named.append(i)
     return named
 

@@ -445,6 +445,42 @@ def test_a_cause_of_the_worst_graded_outcomes_is_found_where_two_classes_lose_it
     assert cause.told().endswith("in 9 of 24 worse traces and 3 of 24 better ones (beyond chance)")
 
 
+def of_pairs(failed: dict[str, range], succeeded: dict[str, range], tasks: int = 24) -> list[dict[str, Any]]:
+    """A failed and a succeeded run of each task, and in which tasks a tool fails in either."""
+    return [
+        run(i, [tool for tool, of in (succeeded if i % 2 else failed).items() if i // 2 in of],
+            task_id=f"q{i // 2}", rewards={"team": i % 2})
+        for i in range(2 * tasks)
+    ]  # fmt: skip
+
+
+def test_a_cause_is_just_short_of_beyond_chance_by_the_p_that_counts_all_causes_alone(tmp_path: Path) -> None:
+    """It was said at a corrected p of 1."""
+    down = {"index": range(9), "editor": range(0, 24, 2), "shell": range(12)}
+    up = {"index": range(10, 12), "editor": range(1, 24, 2), "shell": range(12, 24)}
+    cause, *_ = leading_causes(logs(tmp_path, of_pairs(down, up)))
+    assert cause.tool == "index" and cause.p is not None and cause.p > 0.1
+    assert not cause.close and ": undecided; about " in cause.told()
+
+
+def test_what_may_follow_from_failing_stands_behind_what_is_undecided(tmp_path: Path) -> None:
+    down = {"index": range(24), "editor": range(2, 11), "shell": range(12, 24)}
+    causes = leading_causes(logs(tmp_path, of_pairs(down, {"editor": range(11, 13)})))
+    assert [(one.tool, one.beyond_chance, one.late != "") for one in causes] == [
+        ("index", True, False), ("editor", False, False), ("shell", True, True)
+    ]  # fmt: skip
+
+
+def test_one_agent_of_too_few_tasks_gives_way_to_all_agents(tmp_path: Path) -> None:
+    """Loops of one searcher, 6 against 0 in too few tasks to tell, stood before those of all searchers."""
+    records = of_pairs({"index": range(14)}, {"index": range(14, 20)})
+    for one in records[12:]:
+        for event in one["events"]:
+            event["agent"] = "tester"
+    cause, *_ = leading_causes(logs(tmp_path, records))
+    assert cause.words.startswith("failed calls of index by any of 2 agents")
+
+
 def test_errors_of_model_calls_are_told_with_what_their_status_says(tmp_path: Path) -> None:
     """67 planted `error: 429 …` were four rows `error`, and errors `outside of tool calls`: 429 stood nowhere."""
     rows = [run(i, []) for i in range(8)]
