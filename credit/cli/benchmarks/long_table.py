@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 import click
 
 from credit.cli.benchmarks.measured import (
+    LEFT_OUT,
     MARKS,
     OPTIONS,
+    REFUSED,
     SETTINGS,
     Measured,
     brackets,
@@ -33,6 +35,7 @@ from credit.cli.shared.outputs import check_folder, save_table, table_path
 __all__ = [
     "Column",
     "Told",
+    "absent_notes",
     "columns_of",
     "in_blocks",
     "latex",
@@ -54,6 +57,7 @@ _HELD = re.compile(r" (?=[%=/×−])|(?<=[=/×−]) ")
 """Spaces at which no line may end: within a formula, and between a number and what it counts."""
 _ADVICE = re.compile(r"--[a-z]|\bcredit bench ")
 _CLAUSE = re.compile(r"(?<=[.;]) ")
+_ASIDE = re.compile(r" \((?=--[a-z]|`?credit bench )[^()]*\)")
 _SPECIAL = {ord(sign): f"\\{sign}" for sign in "&%$#_{}"} | {
     ord("\\"): r"\textbackslash{}",
     ord("~"): r"\textasciitilde{}",
@@ -157,8 +161,6 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
     tables: dict[tuple[str, str], list[Measured]] = {}
     for number in numbers:
         tables.setdefault((number.quantity, number.less), []).append(number)
-    from credit.bench.refusals import Absent, absent_caption
-
     throughout = []
     for setting in SETTINGS:
         cells = [number.cell for number in tables.get((setting, ""), ()) if not number.is_absent]
@@ -175,7 +177,7 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
         ]  # fmt: skip
         marks = " ".join([*throughout, *(number.mark for number in of_table)])
         of_marks = [notes[mark] for mark in MARKS if mark in marks and mark in notes]
-        absent = [absent_caption(Absent(n.method, "", n.why) for n in of_table if n.is_absent)]
+        absent = absent_notes(of_table)
         of, alone = of_all_sizes(of_table)
         shared = shared_conditions(of)
         about = condition(of[0], shared)
@@ -188,6 +190,20 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
             see = rf"; notes: Table~\ref{{{_label(f'{name} {title}')}}}"
         throughout, of_all = [], []
     return "\n".join(texts)
+
+
+def absent_notes(numbers: Iterable[Measured], head: Callable[[Measured], str] = lambda number: "") -> list[str]:
+    """Which numbers there are not and why, those that a method refused apart from those that were left out.
+
+    Args:
+      numbers: some of which are absent.
+      head: what a method lacks, in words.
+    """
+    from credit.bench.refusals import Absent, absent_caption
+
+    absent = [(n.shown == REFUSED, Absent(n.method, head(n), n.why)) for n in numbers if n.is_absent]
+    told = {word: absent_caption(one for of, one in absent if of == (word == REFUSED)) for word in (LEFT_OUT, REFUSED)}
+    return [word + text.removeprefix(LEFT_OUT) for word, text in told.items() if text]
 
 
 class Column(NamedTuple):
@@ -360,8 +376,16 @@ def without_advice(text: str) -> str:
     Examples:
       >>> without_advice("a trains as b. To see whether they differ: --optimizer sgd. One task; see --groups 2")
       'a trains as b. One task'
+      >>> without_advice("left out: a (9 groups; expected 8 (--most)) and b (no; --see)")
+      'left out: a (9 groups; expected 8) and b (no)'
     """
-    return " ".join(clause for clause in _CLAUSE.split(text) if not _ADVICE.search(clause)).rstrip(";")
+    kept: list[str] = []
+    for clause in _CLAUSE.split(_ASIDE.sub("", text)):
+        if not _ADVICE.search(clause):
+            kept.append(clause)
+        elif kept and (closed := clause.count(")") - clause.count("(")) > 0:  # a bracket that an earlier one opened
+            kept[-1] = kept[-1].rstrip(";.") + ")" * closed + clause[-1] * (clause[-1] in ";.")
+    return " ".join(kept).rstrip(";")
 
 
 def _label(name: str) -> str:

@@ -955,6 +955,28 @@ def test_one_name_of_a_world_of_ones_own_stands_in_all_outputs(tmp_path: Path, m
     ]
 
 
+def test_what_is_missing_is_told_once_in_whole_sentences_and_by_the_word_of_its_cell(tmp_path: Path) -> None:
+    """24 lines differed in the method alone, a note ended within brackets, and said "left out" of what was refused."""
+    why = "world 'w' has 9 groups; expected at most 8 (--most-batches)"
+    made = [
+        Measured(name, quantity, math.nan if k == 8 else 0.5, world="w", group_size=k, bench="bias",
+                 why=(why if name != "c" else "none is known") * (k == 8))
+        for quantity in ("bias", "cosine", "answered") for k in (2, 8) for name in "abcd"
+    ]  # fmt: skip
+    made = [n._replace(value=0.0) if (n.method, n.quantity, n.group_size) == ("c", "answered", 8) else n for n in made]
+    save_numbers(made, tmp_path / "a.csv")
+    call = ["bench", "table", str(tmp_path / "a.csv"), "-o", str(tmp_path / "a.tex")]
+    told = CliRunner().invoke(cli, call).stdout.splitlines()
+    assert [line for line in told if " columns: " in line] == [
+        f"a, b, d have no bias, cosine in 1 of 2 columns: {why}",
+        "c has no bias, cosine in 1 of 2 columns: none is known",
+    ]
+    notes = (tmp_path / "a.tex").read_text().splitlines()
+    assert r"left out: a, b, d in bias, cosine (world 'w' has 9 groups; expected at most 8)\par" in notes
+    assert r"refused: c in bias, cosine (none is known)\par" in notes
+    assert any("& refused" in line for line in notes)
+
+
 def test_python_takes_and_shows_worlds_as_commands_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ "NAME=module:world" was no module, and a `Micro` was called by its file."""
     more = 'other = dataclasses.replace(MICRO["stop-rewards"], name="of digging")\n'
