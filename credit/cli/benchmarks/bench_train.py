@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.bench.given_values import GIVEN_VALUES
+from credit.bench.given_values import GIVEN_VALUES, unpaid
 from credit.cli.benchmarks.long_table import long_table_option, save_numbers
 from credit.cli.benchmarks.measured import AT_EDGE, UNTESTED, Measured, of_run, said, with_absent
 from credit.cli.benchmarks.to_write import print_to_write, to_write
@@ -279,7 +279,13 @@ def _caveats(
     def of_number(number: Measured) -> list[str]:
         an_interval = bool(number.confidence) and not math.isnan(number.low) and number.learning_rate is None
         of_test = bool(number.less) and number.quantity == "area" and seeds < least
-        return of_all + chosen * an_interval + [untested] * of_test + of_method.get(number.method, [])
+        return (
+            of_all
+            + chosen * an_interval
+            + [untested] * of_test
+            + of_method.get(number.method, [])
+            + unpaid(number.method)
+        )
 
     return of_number
 

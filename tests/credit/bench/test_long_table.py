@@ -977,6 +977,16 @@ def test_what_is_missing_is_told_once_in_whole_sentences_and_by_the_word_of_its_
     assert any("& refused" in line for line in notes)
 
 
+def test_what_ones_own_function_does_with_event_rewards_is_not_measured_without_any() -> None:
+    """Nothing told that truth, snr and train pay no event, where `bias` does."""
+    rest = {"truth": "--traces 80 --world additive", "snr": "--quick --lengths 10,30", "train": "--quick --steps 2"}
+    for bench, more in rest.items():
+        for method, told in (("estimators:rloo", 1), ("rloo", 0)):
+            found = CliRunner().invoke(cli, ["bench", bench, "-m", f"grpo,{method}", *more.split()])
+            assert found.exit_code == 0, found.output
+            assert found.stdout.count("no event has a reward of its own here") == told, bench
+
+
 def test_python_takes_and_shows_worlds_as_commands_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ "NAME=module:world" was no module, and a `Micro` was called by its file."""
     more = 'other = dataclasses.replace(MICRO["stop-rewards"], name="of digging")\n'
