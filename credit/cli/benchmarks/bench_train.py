@@ -219,7 +219,7 @@ def train(
     of_number = _settings(settings, seeds, seed, rates, compared[0].signal)
     caveats_of = _caveats(compared, settings, rates)
     found = with_absent(_numbers(compared, group_size, rates), left_out.absent)
-    numbers = of_run(found, "train", of_number, _given, caveats_of)
+    numbers = of_run(found, "train", of_number, _given, lambda number: caveats_of(number) + unpaid(number.method))
     about = _about(compared, rates, common_rates or ())
     save_numbers(numbers, table, _notes(about))
     caveats = said(numbers, "caveats")
@@ -279,13 +279,7 @@ def _caveats(
     def of_number(number: Measured) -> list[str]:
         an_interval = bool(number.confidence) and not math.isnan(number.low) and number.learning_rate is None
         of_test = bool(number.less) and number.quantity == "area" and seeds < least
-        return (
-            of_all
-            + chosen * an_interval
-            + [untested] * of_test
-            + of_method.get(number.method, [])
-            + unpaid(number.method)
-        )
+        return of_all + chosen * an_interval + [untested] * of_test + of_method.get(number.method, [])
 
     return of_number
 
