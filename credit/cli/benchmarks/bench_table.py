@@ -13,6 +13,7 @@ import click
 
 from credit.cli.benchmarks import bench_bias, bench_snr, bench_train, bench_truth
 from credit.cli.benchmarks.long_table import (
+    TEXT,
     Column,
     Told,
     absent_notes,
@@ -84,12 +85,15 @@ FILES = "a table that `credit bench bias`, `truth`, `snr` or `train` wrote with 
                    "files have, with differences.")  # fmt: skip
 @click.option("--output", "-o", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
               callback=table_or_latex, help="Also write it: .csv, .parquet, .jsonl or .arrow, or .tex.")  # fmt: skip
+@click.option("--width", type=click.FloatRange(100), default=TEXT, show_default=True, metavar="POINTS",
+              help="How wide a page is for tables in LaTeX; both columns of a paper have about 505.")  # fmt: skip
 @json_option
 def table(
     files: tuple[Path, ...],
     methods: tuple[str, ...],
     quantities: tuple[str, ...],
     output: Path | None,
+    width: float,
     as_json: bool,
 ) -> None:
     """Put what several benchmarks found of the same methods into one table, a line a method.
@@ -127,7 +131,7 @@ def table(
             left_out = {(n.method, heads[_key(n)], n.why): n for n in shown if n.is_absent and n.bench == bench}
             missing = absent_notes(left_out.values(), lambda number: heads[_key(number)])
             told[bench] = of._replace(notes=[*of.notes, *missing])
-        save_latex(of_benchmarks(columns, names, output.stem, told, [*alone, OPTIONS]), output)
+        save_latex(of_benchmarks(columns, names, output.stem, told, [*alone, OPTIONS], width), output)
     elif output is not None:
         save_table(written, output)
     if as_json:
