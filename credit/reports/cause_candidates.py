@@ -25,8 +25,11 @@ from graphs.text import printable
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import event_models
 
-__all__ = ["Candidate", "candidates", "of_models", "of_teams"]
+__all__ = ["ALMOST", "Candidate", "candidates", "of_models", "of_teams"]
 
+ALMOST = 0.8
+"""The part of runs, or of an agent's loops, that is almost all."""
+LOOPS = "loops of {}"
 LATER = " that did not succeed later"
 """What ends the words for failed calls, whose log has arguments: the same call, by the same agent."""
 
@@ -89,12 +92,20 @@ def candidates(traces: Traces, calls: ToolCalls, *, with_empty: bool) -> Iterato
     kinds: tuple[tuple[str, str, np.ndarray, np.ndarray, np.ndarray], ...] = (
         ("failed calls of {}", LATER, calls.unmended, failing, calls.passed_over),
         ("failed calls of {}", ", the same 3 times or more in a row", np.array(broken, np.int64), failing, none),
-        ("loops of {}", "", np.array(looping, np.int64), whole, none),
+        (LOOPS, "", np.array(looping, np.int64), whole, none),
         ("errors of model calls", "", alone[of_models], failing, none),
         ("answers", " cut at a limit of tokens", cut, whole & np.isin(formats, formats[trace[cut]]), none),
         ("errors", " outside of tool calls", alone[~of_models], failing, none),
         *([("empty results of {}", "", calls.empty.rows, whole & calls.empty.tells, none)] if with_empty else []),
     )
+    of_agents = dict[str, dict[str, list[int]]]()
+    for row in looping:
+        of_agents.setdefault(names[agent[row]], {}).setdefault(tools[row] or "", []).append(row)
+    split = {name: [*by.values()] for name, by in of_agents.items()
+             if max(map(len, by.values())) < ALMOST * sum(map(len, by.values()))}  # fmt: skip
+    for name, by_tool in split.items():
+        words = f"loops of any of {len(by_tool)} tools by {printable(name, NAME)}"
+        yield Candidate(f"loops by {name}", words, name, "", np.sort(np.concatenate(by_tool)), whole)
     for begin, end, rows, tells, passed in kinds:
         of: dict[str, dict[str, list[int]]] = {}
         for row, call in zip(rows.tolist(), calls.owners[rows].tolist(), strict=True):
@@ -108,7 +119,8 @@ def candidates(traces: Traces, calls: ToolCalls, *, with_empty: bool) -> Iterato
                 words = f"{what} {by_whom}{end}"
                 if end == LATER and np.isin(its, calls.last_of_tool).all():
                     words = f"{what.replace('failed', 'failed last', 1)} {by_whom}"
-                yield Candidate(what, words, name, tool, its, tells, passed)
+                kind = f"loops by {name}" if begin == LOOPS and name in split else what
+                yield Candidate(kind, words, name, tool, its, tells, passed)
                 # A retry has other arguments where each call has, as patches do: so what worked later is no failure.
                 if 0 < len(left := np.setdiff1d(its, passed)) < len(its):
                     yield Candidate(what, f"{what} {by_whom} after which none succeeded", name, tool, left, tells, none)

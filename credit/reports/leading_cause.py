@@ -49,8 +49,8 @@ class LeadingCause:
 
     Attributes:
       words: what it is: failed calls of a tool by an agent, that did not succeed later, or 3 times or more in a row,
-        its empty results, its loops of other calls, a loop of messages, its cut answers, how runs end, who takes part,
-        or an agent's model.
+        its empty results, its loops of other calls, or an agent's of any of its tools, a loop of messages, its cut
+        answers, how runs end, who takes part, or an agent's model.
       agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several. Of who takes part,
         that of the event to look at, "" where these are of several.
       trace, event: one to look at, the first of a failed trace.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from credit.reports.acting_instead import ALMOST
+from credit.reports.cause_candidates import ALMOST
 from credit.reports.cause_evidence import cause_evidence
 from credit.reports.cause_tests import CLOSE, CauseTest, more_failed, told_by_others
 from credit.reports.compared_causes import Counted, compared_causes, of_each

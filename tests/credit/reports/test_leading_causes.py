@@ -414,6 +414,26 @@ def test_a_cause_apart_is_named_though_most_of_its_runs_have_a_common_one(tmp_pa
     assert {one.tool for one in leading_causes(logs(tmp_path, rows))} == {"index", "web"}
 
 
+@pytest.mark.parametrize("split", [True, False])
+def test_the_loops_of_an_agent_are_one_cause_whichever_tool_they_are_of(tmp_path: Path, split: bool) -> None:
+    """Loops of an agent told apart by its two tools were too few of each, and no cause was named."""
+    rows = []
+    for i in range(48):
+        row = run(i, [], rewards={"team": float(i % 4 > 0)})
+        if i % 4 == 0 and i % 8 < 4 + 4 * (i < 16):
+            tool = f"web{i // 8 % 3 if split else 0}"
+            for k in range(3):
+                row["events"] += [
+                    {"id": f"c.{k}", "type": "tool_call", "agent": "coder", "tool": tool, "arguments": {"q": 2}},
+                    {"id": f"r.{k}", "type": "tool_result", "agent": "coder", "status": "ok", "text": "none"},
+                ]
+                row["edges"].append({"src": f"c.{k}", "dst": f"r.{k}", "type": "return"})
+        rows.append(row)
+    (cause,) = leading_causes(logs(tmp_path, rows))
+    words = f"loops of {'any of 3 tools' if split else 'web0'} by coder"
+    assert (cause.words, cause.failed, cause.succeeded, cause.beyond_chance) == (words, 8, 0, True)
+
+
 def test_a_tool_that_fails_for_whoever_calls_it_is_one_cause(tmp_path: Path) -> None:
     """Eight agents shared the failures of a tool; of each alone they were too few to tell."""
     rows = []
