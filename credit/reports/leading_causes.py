@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from credit.reports.acting_instead import ALMOST, acting_instead
-from credit.reports.cause_candidates import Candidate, candidates, of_models, of_teams
+from credit.reports.cause_candidates import Candidate, candidates, of_fallbacks, of_models, of_teams
 from credit.reports.cause_evidence import cause_evidence
 from credit.reports.cause_kind import of_one_kind, within_kinds
 from credit.reports.cause_tests import CauseTest, more_failed, tested, told_by_others
@@ -36,6 +36,8 @@ __all__ = ["leading_causes"]
 
 MOST = 2
 """Causes that are named, and one more beside those that are beyond chance."""
+
+FOLLOWS = "what went wrong before may be why"
 
 
 class _Counted(NamedTuple):
@@ -78,7 +80,7 @@ def leading_causes(
     alone has, and is not beyond chance there, is told as such (`OneSide`). A cause is, too, who takes part
     (`handoffs`), beyond chance within tasks; or over all tasks, if within these its p is below `CLOSE`, or has none and
     the agent is one that most runs have. So is a model of an agent, beyond chance within tasks and systems
-    (`model_failures`).
+    (`model_failures`); or that an agent goes on with another one.
 
     Args:
       traces: what was read.
@@ -105,6 +107,7 @@ def leading_causes(
     if kinds is not None and within is not None:
         # Between tasks who takes part differs because these do, unless an agent is left out.
         every += [one for one in of_teams(traces, calls, kinds, judged) if kinds.within or one.is_left_out]
+        every += of_fallbacks(traces, of_model)
         every += of_models(traces, model_failures(traces, judged, of_model), within, side)
     if kinds is None:
         every = [one._replace(tells=one.tells & ~judged.succeeded) for one in every]
@@ -145,7 +148,8 @@ def leading_causes(
     )
     counted_ones = judged.failed | judged.succeeded if judged.both else ~judged.succeeded
     acts = LastActs(traces, calls)
-    late = ["" if one.of_team or one.of_run or one.test or not of else acts.told(one.rows, counted_ones & one.tells)
+    late = ["" if one.of_team or one.of_run or one.test or not of else FOLLOWS if one.follows
+            else acts.told(one.rows, counted_ones & one.tells)
             for one, of in zip(every, size, strict=True)]  # fmt: skip
     alone = [one if of and of[0] < 0 else None for one, of in zip(alone, size, strict=True)]
     size = [(of[0] > 0 and kinds is not None, of[0] >= 0 and not last, *of) if of else of
