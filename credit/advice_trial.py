@@ -117,13 +117,15 @@ def _try_control(traces: Traces, claims: Mapping[str, Credit], trial: Trial) -> 
     """With `method` "control" if it narrows the advantages, `question` if it would, else with why not."""
     try:
         ledger = compose_claims(traces, claims)
-        signal = ledger.advantage("control")
+        signal = ledger.advantage("control", strict=True)
         if signal.narrows:
             return dataclasses.replace(trial, method="control", effect=signal.effect)
         refused = signal.refused
         if refused:
             centred = list(claims)[1:]
-            signal = ledger.advantage("control", decided_before=tuple(claims[name].source for name in centred))
+            signal = ledger.advantage(
+                "control", strict=True, decided_before=tuple(claims[name].source for name in centred)
+            )
     except CreditError as error:  # the command would end with it
         return dataclasses.replace(trial, refused={**trial.refused, "control": str(error)})
     why = "; ".join(f"{source}: {reason}" for source, reason in refused.items())

@@ -71,7 +71,7 @@ class EventGraph:
         all agents are trained. Methods give frozen agents no advantage and take no statistics from their actions. To
         include them, pass `dataclasses.replace(graph, trainable_mask=None)`.
       joint_mask: bool [E], True at events of a joint turn before its last action, where what is read as rewards to go
-        counts their rewards (`graphs.joint_rewards`); None where none of them has a reward.
+        counts their rewards (`graphs.joint_rewards`); None where there is none.
 
     Examples:
       >>> import credit

@@ -28,7 +28,8 @@ def with_joint_rewards(
       place: int [E], a number for each place in a trace, -1 where none is stated; None where none is.
 
     Returns:
-      The graph with `joint_mask` bool [E]; None where no reward stands before the last action of a joint turn.
+      The graph with `joint_mask` bool [E]: all joint turns of contexts, which claims count once, and those of places
+      where a reward stands before the last action. None where there are none.
 
     Examples:
       >>> import credit
@@ -40,11 +41,13 @@ def with_joint_rewards(
     """
     expect("graph", graph, EventGraph, "an EventGraph, such as traces.graph")
     joint_mask = np.zeros(graph.num_events, bool)
-    for decision, least in ((context, 1), (place, 2)) if event_reward is not None else ():
-        if decision is not None:
-            joint_mask |= _before_the_last(graph, np.asarray(decision), least)
-    some = event_reward is not None and bool(np.nan_to_num(np.asarray(event_reward)[joint_mask]).any())
-    return dataclasses.replace(graph, joint_mask=joint_mask if some else None)
+    if context is not None:
+        joint_mask |= _before_the_last(graph, np.asarray(context), 1)
+    if place is not None and event_reward is not None:
+        at_once = _before_the_last(graph, np.asarray(place), 2)
+        if np.nan_to_num(np.asarray(event_reward)[at_once]).any():
+            joint_mask |= at_once
+    return dataclasses.replace(graph, joint_mask=joint_mask if joint_mask.any() else None)
 
 
 def _before_the_last(graph: EventGraph, decision: np.ndarray, least: int) -> np.ndarray:

@@ -21,8 +21,9 @@ __all__ = ["IdleAgent", "costly_agents", "idle_agents", "idle_losses"]
 
 NAME = 40
 """Length of a name in a sentence."""
-MOST_GAIN = 0.2
-"""Part of traces that an agent may add to those that succeed where its cost may be lost."""
+MUCH = 0.25
+"""Part of the cost from which an agent is told whatever is known of its gain. One of less is, where no gain as large as
+its part may be."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +104,7 @@ def idle_losses(traces: Traces, differing: OutcomeDifferences, prices: Prices | 
 
 def costly_agents(differing: OutcomeDifferences) -> dict[str, str]:
     """What agents cost that may be of no use, in sentences, the costliest first: those of `LEAST_PART` of all of which
-    it is undecided whether they help, and not by more than `MOST_GAIN`.
+    it is undecided whether they help, from `MUCH` on, and of less where they do not by as large a part of the traces.
 
     Args:
       differing: `outcome_differences`, with what agents were paid.
@@ -113,7 +114,9 @@ def costly_agents(differing: OutcomeDifferences) -> dict[str, str]:
         name: f"{percent(part)} of the {differing.paid_in} went into {printable(name, NAME)}, and whether it "
         f"helps is undecided ({differing.adds(name)}; it may be called where runs go wrong)"
         for name, part in paid
-        if part >= LEAST_PART and name in differing.agents_alike and differing.agents_alike[name][2] <= MOST_GAIN
+        if part >= LEAST_PART
+        and name in differing.agents_alike
+        and (part >= MUCH or differing.agents_alike[name][2] <= part)
     }
 
 

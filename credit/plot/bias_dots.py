@@ -73,7 +73,8 @@ def draw_methods(
     asked = dict.fromkeys((row.world, row.method) for row in rows)
     rows = [row for row in rows if not np.isnan(row.answered)]  # what was left out has no number
     largest = max((row.k for row in rows), default=0)
-    drawn = {size: _of_size(rows, size, of) for of in (_sizes(k, largest),) for size in of}
+    sizes = _sizes(k, largest)
+    drawn = {size: of_size for size in sizes if (of_size := _of_size(rows, size, sizes))}
     chosen = [row for of_size in drawn.values() for row in of_size]
     if not chosen:
         raise CreditError(f"no row has k = {k} or less; the rows have {sorted({row.k for row in rows})}")
@@ -103,13 +104,13 @@ def draw_methods(
     why = {(one.place, one.method): one.why for one in absent}
     everywhere = {one.method: one for one in absent if one.method not in {method for _, method in asked}}
     missing: dict[tuple[str, str], list[int]] = {}
-    for of_k, of_size in drawn.items():
-        for pair in asked.keys() - {(row.world, row.method) for row in of_size}:
+    for of_k in sizes:
+        for pair in asked.keys() - {(row.world, row.method) for row in drawn.get(of_k, ())}:
             missing.setdefault(pair, []).append(of_k)
     left_out = [
         Absent(
             name,
-            world + f", groups of {' and '.join(map(str, of))}" * (len(of) < len(drawn)),
+            world + f", groups of {' and '.join(map(str, of))}" * (len(of) < len(sizes)),
             why.get((world, name), ""),
         )
         for world, name in asked
@@ -158,6 +159,9 @@ def _draw_panel(axes: Axes, field: str, rows: Sequence[Row], order: Sequence[str
         of_method = [row for row in rows if row.world == world and row.answered > 0]  # else nothing was pushed
         step = min(0.4, 0.64 / max(1, len(worlds) - 1))
         shift = step * (number - (len(worlds) - 1) / 2)  # equal numbers lie beside each other, not on top
+        of_method = [row for row in of_method if np.isfinite(getattr(row, field))]
+        if not of_method:
+            continue  # an empty line that is not clipped lies at the corner of the figure, and no layout has room
         shown = [0.0 if abs(getattr(row, field)) <= EXACT else getattr(row, field) for row in of_method]
         y = [place[row.method] + shift for row in of_method]
         axes.plot(shown, y, marker, color=colour, markersize=4.5, linestyle="none", clip_on=False, zorder=3)

@@ -130,7 +130,7 @@ def cause_evidence(kinds: ComparedKinds, has: np.ndarray, looked: int = 1, p: fl
     known, found = np.isfinite(has) & kinds.told, kinds.counts(has)
     failed, yes, (alone, other) = kinds.failed[known], has[known] > 0, found.alone
     pairs, task = found.failed * found.succeeded, found.task
-    chance, low, high, *_ = kinds.test(has)
+    chance, low, high, *_ = kinds._replace(outcome=None).test(has)  # of these pairs
     tested = kinds.within and math.isfinite(low) and bool((alone + other).any())
     needed = 0
     if tested:

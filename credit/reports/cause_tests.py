@@ -13,7 +13,7 @@ from credit.reports.cause_candidates import Candidate
 from credit.reports.compared_kinds import ComparedKinds
 from graphs.task_means import LEVEL, fact_of, holm
 
-__all__ = ["CauseTest", "more_failed", "tested", "told_by_others"]
+__all__ = ["CauseTest", "more_failed", "p_across", "tested", "told_by_others"]
 
 CLOSE = 2 * LEVEL
 """The p below which a cause that is not beyond chance is undecided."""
@@ -80,6 +80,22 @@ class CauseTest(NamedTuple):
             return wider._replace(p=2 * wider.p, across=f"{of}, too few tasks to tell within each")
         undecided = self.no_less and wider.no_less and not self.sure and wider.p < CLOSE
         return self._replace(near=max(self.near, 1 - wider.p if undecided else 0.0))
+
+
+def p_across(inside: float, across: float) -> float:
+    """The p that decides as `CauseTest.or_across` does, of one fact, within systems and models or across them.
+
+    Args:
+      inside: of the test of traces of one system and model; NaN where it cannot tell.
+      across: of that of all traces of a task.
+
+    Examples:
+      >>> p_across(0.4, 0.001), p_across(0.06, 0.001), p_across(float("nan"), 0.001)
+      (0.4, 0.001, 0.002)
+    """
+    if math.isnan(inside):
+        return min(2 * across, 1.0)
+    return min(inside, across) if inside < CLOSE else inside
 
 
 def tested(kinds: ComparedKinds, values: list[np.ndarray], every: list[Candidate]) -> list[CauseTest]:

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
+from graphs.formats.codex import without_header
 from graphs.formats.table.cells import says_why
 from graphs.formats.table.columns import KNOWN
 from graphs.json_errors import JSON_ERRORS
@@ -368,6 +369,8 @@ class _Record:
     def text(self, event: str, kind: EventType, shared: bool, failed: bool) -> str | None:
         """The text of an event. Why it failed stands first. None: the record has no text of this event."""
         said, why = self.said(event, kind, shared, failed)
+        if failed and said and self._tried is TRIED:
+            said = without_header(said)
         if why and self._tried is TRIED:
             return " ← ".join(filter(None, (why, said if said != why else "")))
         return said

@@ -121,6 +121,12 @@ class LeadingCause:
     in_time: str = ""
     late: str = ""
 
+    @property
+    def is_far(self) -> bool:
+        """Whether its test within tasks is neither beyond chance nor near that."""
+        tested = self.beyond_chance is False and self.evidence is not None and self.evidence.low is not None
+        return tested and not (self.close or self.across or self.one_side or self.where_varied)
+
     def told(self) -> str:
         """The cause with its counts, and what one of its events says."""
         said = f" (such as: {begin_of(self.text, SAID)})" if self.text else ""
@@ -188,5 +194,6 @@ def left_untold(causes: tuple[LeadingCause, ...], acting: list[str], told_above:
     left = [printable(name, NAME) for name in acting if name != told_above
             and not any(words.endswith(without_agent(name).removeprefix("runs")) for words in told)
             and not any(words.endswith(instead_of(name)) for words in told)]  # fmt: skip
-    why = "a cause above, or how long traces are, may be why"
-    return [f"More failed traces lack {' and '.join(left)}, too, as is told below: {why}."] if left else []
+    sure = any(one.beyond_chance for one in causes)
+    too, why = (", too", "a cause above, or how long traces are,") if sure else ("", "how long traces are, or chance,")
+    return [f"More failed traces lack {' and '.join(left)}{too}, as is told below: {why} may be why."] if left else []

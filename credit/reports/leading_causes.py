@@ -101,7 +101,7 @@ def leading_causes(
     calls = calls or ToolCalls(traces)
     judged = judged_traces(traces, success_at, side)
     wide = judged_traces(traces, success_at, side, whole_tasks=True)  # groups are of one model of each agent
-    kinds = compared_kinds(traces, judged, between=True) if judged.both else None
+    kinds = compared_kinds(traces, judged, between=True, by_outcome=True) if judged.both else None
     within = None if kinds is None else within_systems(traces, compared_kinds(traces, wide, between=True))
     every = [*candidates(traces, calls, with_empty=judged.both)]  # which alone are no sign of anything
     if kinds is not None and within is not None:
@@ -118,7 +118,7 @@ def leading_causes(
     tests = [CauseTest()] * len(found) if kinds is None else tested(kinds, [one.value for one in found], every)
     of_tasks, decided = None, tests
     if kinds is not None and judged.unit is not None and kinds.unit.max() > judged.stratum.max():
-        of_tasks = compared_kinds(traces, wide, between=True)
+        of_tasks = compared_kinds(traces, wide, between=True, by_outcome=True)
         teams = {(one.of_agent, one.quotes): _counted(traces, one, judged, judged.rows)
                  for one in of_teams(traces, calls, of_tasks, judged)}  # fmt: skip
         across = [teams.get((of.one.of_agent, of.one.quotes), of) if of.one.of_team else of for of in found]

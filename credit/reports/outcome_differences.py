@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from credit.reports.beyond_chance import beyond_chance, starred
+from credit.reports.cause_tests import p_across
 from credit.reports.chosen_numbers import are_chosen
-from credit.reports.compared_kinds import compared_kinds, within_both
+from credit.reports.compared_kinds import ComparedKinds, compared_kinds, within_both
 from credit.reports.endings import ANSWER_CUT, BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import below_their_own, judged_traces, said_of
@@ -419,10 +420,11 @@ class OutcomeDifferences:
         return [f"Within a side, {said[0].lower()}{said[1:]}" if self.sided else said]
 
     def lacking_agents(self) -> list[str]:
-        """Agents that fewer failed traces have, beyond chance."""
-        names = [row.what.removeprefix(f"{WITH} ") for row in self.rows if row.stands_out and row.chance < 0.5
+        """Agents that fewer failed traces have, beyond chance, by their rows or by the line on agents."""
+        names = [name for name, (one, other, _) in self.agents_within.items() if one > other]
+        names += [row.what.removeprefix(f"{WITH} ") for row in self.rows if row.stands_out and row.chance < 0.5
                  and row.what.startswith(f"{WITH} ")]  # fmt: skip
-        return [name for name in names if not name.startswith("an error of ")]
+        return [*dict.fromkeys(name for name in names if not name.startswith("an error of "))]
 
     def looked_at(self) -> int:
         """How many numbers were looked at, those that say the same of all traces once."""
@@ -673,7 +675,10 @@ def outcome_differences(
         lower, both = below_their_own(known, judged.stratum)
         of_any = compared._replace(failed=lower, told=both)
     stratum = judged.stratum if compared.single is None else unit
-    parts, parts_within, alike = _by_agent(traces, scored[told], ~failed[told], stratum[told], task[told], calls)
+    tests = [compared] * within
+    if within and apart:
+        tests.append(compared_kinds(traces, judged_traces(traces, success_at, side, whole_tasks=True)))
+    parts, parts_within, alike = _by_agent(traces, scored, ~failed, told, stratum, task, calls, tests)
     example, every_id = ("", ""), traces.traces["trace"].to_pylist()
     at_end = {row.what for row in rows if row.late}
     clear = [row for row in rows if row.worth_telling and at_end.isdisjoint((row.what, row.same_as, row.mostly))]
@@ -733,22 +738,32 @@ def _mostly(
 
 
 def _by_agent(
-    traces: Traces, scored: np.ndarray, good: np.ndarray, stratum: np.ndarray, task: np.ndarray, calls: ToolCalls
+    traces: Traces,
+    scored: np.ndarray,
+    good: np.ndarray,
+    told: np.ndarray,
+    stratum: np.ndarray,
+    task: np.ndarray,
+    calls: ToolCalls,
+    tests: list[ComparedKinds],
 ) -> tuple[
     tuple[tuple[str, int, int, int, int], ...],
     dict[str, tuple[float, float, int]],
     dict[str, tuple[float, float, float, int]],
 ]:
-    """`OutcomeDifferences.agents`, of agents with an action, `agents_within`, and `agents_alike`."""
+    """`OutcomeDifferences.agents`, of agents with an action, `agents_within`, and `agents_alike`; by the `tests` of
+    causes: within groups, and across them where these are apart."""
     names, acts, tells = taking_part(traces, calls)
-    having, lost = (acts & tells)[:, scored], (~acts & tells)[:, scored]
+    having, lost = ((of & tells)[:, scored] & told for of in (acts, ~acts))
     (every, won), (others, rest) = ((part.sum(axis=1), (part & good).sum(axis=1)) for part in (having, lost))
     apart = np.abs(won * others - rest * every) / np.maximum(every * others, 1)
     shown = [i for i in np.argsort(-apart, kind="stable").tolist() if every[i] and others[i]]
     found = []
     for i in shown:
         rows = having[i] | lost[i]
-        found.append(_within_tasks(having[i, rows], good[rows], stratum[rows], task[rows]))
+        one, other, p = _within_tasks(having[i, rows], good[rows], stratum[rows], task[rows])
+        ps = [kinds.test(np.where(rows, having[i], math.nan))[3] for kinds in tests]
+        found.append((one, other, p_across(ps[0], ps[1]) if len(ps) > 1 else ps[0] if ps else p))
     corrected = holm([p for *_, p in found], [fact_of(having[i] - 1.0 * lost[i]) for i in shown])
     within, alike = {}, {}
     for i, (one, other, p), sure in zip(shown, found, corrected, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -78,7 +78,11 @@ def only_kind(traces: Traces, rows: np.ndarray) -> str:
 
 
 def failed_by_kind(
-    traces: Traces, judged: JudgedTraces, side: np.ndarray | None = None, heads: Sequence[str] = ()
+    traces: Traces,
+    judged: JudgedTraces,
+    side: np.ndarray | None = None,
+    heads: Sequence[str] = (),
+    split: Collection[str] = (),
 ) -> str:
     """How many traces of each kind of task failed, of those with an outcome, the kind of most first; "" without kinds,
     and where each task has its own cut, of which about half are below.
@@ -87,7 +91,8 @@ def failed_by_kind(
       traces: what was read.
       judged: which of these failed.
       side: of each trace, a place in `heads`, or none of them: int [traces].
-      heads: names of sides, whose parts are told, too.
+      heads: names of sides.
+      split: kinds of which the parts of sides are told, too.
     """
     if judged.of_task:
         return ""
@@ -97,10 +102,11 @@ def failed_by_kind(
         if not len(rows):
             continue
         failed, parts = judged.failed[rows], []
-        for place, head in enumerate(heads):
+        for place, head in enumerate(heads if name in split else ()):
             of_side = failed[np.asarray(side)[rows] == place]
             parts += [f"{head} {of_side.sum()} of {len(of_side)}"] * (len(of_side) > 0)
         told = f"{printable(name, 60)} {part_of(failed.sum(), len(rows), more=', '.join(parts))}"
         found.append((i < 0, -failed.mean(), told))
     every = ", ".join(told for *_, told in sorted(found, key=lambda one: one[:2]))
-    return f"{judged.kinds[0].capitalize()} by kind of task: {every}." if found else ""
+    alike = f"; no kind differs beyond chance between {' and '.join(heads)}" * (bool(heads) and not split)
+    return f"{judged.kinds[0].capitalize()} by kind of task: {every}{alike}." if found else ""

@@ -23,7 +23,7 @@ def agents_that_changed(metric: str, parts: Sequence[AgentDifference], *, brief:
     Args:
       metric: the cost.
       parts: what each agent adds to it.
-      brief: whether several are named without their numbers, and one without its calls.
+      brief: whether only by how many times is told.
 
     Examples:
       >>> import numpy as np
@@ -44,16 +44,26 @@ def agents_that_changed(metric: str, parts: Sequence[AgentDifference], *, brief:
         numbers = [first_to_second(one.test.first, one.test.second) for one in of if one.test is not None]
         names = [printable(one.agent, 60) for one in of]
         verb = DOES.get(metric, "cost")
+        if brief and len(of) == 1:
+            told.append(f"{names[0]} {verb}s {_times(of[0])} a run in which it acts")
+            continue
+        if brief and of:
+            said = up_to([f"{name} {_times(one)}" for name, one in zip(names, of, strict=True)], MOST_TOLD)
+            told.append(f"{_group(of, parts)} {verb} {more} where they act: {', '.join(said)}")
+            continue
         if len(of) == 1:
-            told.append(f"{names[0]} {verb}s {more}: {numbers[0]} {unit}{'' if brief else _by_calls(of[0], metric)}")
+            told.append(f"{names[0]} {verb}s {more}: {numbers[0]} {unit}{_by_calls(of[0], metric)}")
             continue
         pairs = (f"{name} {number}" for name, number in zip(names, numbers, strict=True))
         said = [f"{pair} {unit}" if place == 0 else pair for place, pair in enumerate(pairs)]
-        if brief:
-            told.append(f"{_group(of, parts)} {verb} {more} where they act: {', '.join(up_to(names, MOST_TOLD))}")
-        else:
-            told.append(f"{_group(of, parts)} {verb} {more}: {', '.join(up_to(said, MOST_TOLD))}")
+        told.append(f"{_group(of, parts)} {verb} {more}: {', '.join(up_to(said, MOST_TOLD))}")
     return told
+
+
+def _times(one: AgentDifference) -> str:
+    """By what a run in which it acts has more, or less."""
+    first, second = (0.0, 0.0) if one.test is None else (one.test.first, one.test.second)
+    return f"{short(second / first)} times as much" if first > 0 else first_to_second(first, second)
 
 
 def _by_calls(one: AgentDifference, metric: str) -> str:

@@ -261,9 +261,10 @@ def dated_sides(date: str, traces: Traces) -> tuple[tuple[str, str], tuple[str, 
         if not (side == number).any():
             first, last = date_text(np.nanmin(begin)), date_text(np.nanmax(begin))
             raise CreditError(f"no trace that was read begins {name}; they begin from {first} to {last}")
+    at = moment.astimezone(datetime.UTC) if moment.tzinfo else moment
+    clock = f" {at:%H:%M:%S}".removesuffix(":00") if at.time() != datetime.time() else ""
     years = {date_text(seconds)[:4] for seconds in (np.nanmin(begin), np.nanmax(begin))}
-    day = f"{moment.day} {moment:%B}{'' if years == {str(moment.year)} else f' {moment.year}'}"
-    told = day if moment.time() == datetime.time() and not moment.tzinfo else date
+    told = f"{at.day} {at:%B}{'' if years == {str(at.year)} else f' {at.year}'}{clock}"
     return names, (f"runs before {told}", f"runs from {told} on"), side
 
 

@@ -117,9 +117,13 @@ class ComparedSides:
         errors = {row.rises for row in self.rows if row.metric == "errors" and row.worth_telling}
         return [one for one in self.failing if one.share.stands_out and one.share.rises not in errors]
 
-    def sides_of_kinds(self) -> tuple[np.ndarray, list[str]] | tuple[()]:
-        """What `failed_by_kind` takes to tell sides apart; nothing where `in_short` tells of kinds what changed."""
-        return () if self._kinds() else (self.sides.side, [*self.sides.heads])
+    def sides_of_kinds(self) -> tuple[np.ndarray, list[str], list[str]] | tuple[()]:
+        """What `failed_by_kind` takes to tell sides apart in kinds that changed beyond chance; nothing where `in_short`
+        tells of these, or no kind is tested."""
+        certain = any(row.metric == self.judged and row.worth_telling for row in self.rows)
+        tested = any(row.metric == self.judged and row.p is not None for row in self.kinds)
+        kinds = [row.kind for row in self._kinds()]
+        return (self.sides.side, [*self.sides.heads], kinds) if tested and (certain or not kinds) else ()
 
     def _partial(self) -> list[SideDifference]:
         """The rows that sentences may name whose numbers are of a part of the traces, but those of `_whole`."""

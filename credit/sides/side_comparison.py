@@ -57,7 +57,7 @@ class SideComparison(ComparedSides):
         told |= {"by_kind": self.by_kind(), "costs_by_kind": self.costs_by_kind(), "teams": teams}
         told |= {"paid": self.success_cost(), "lines": self.lines(), "paid_by_side": paid, "in_time": self.in_time}
         told |= {"paid_tasks": self.paid_tasks, "by_owner": self.by_owner(), "by_agent": self.by_agent()}
-        told["origin"] = self.origin()
+        told["origin"], told["origins"] = self.origin(), self.origins()
         for name, of in (("tools", self.failing), ("empty_results", self.empty)):
             told[name] = [dataclasses.asdict(one) | {"stands_out": one.share.stands_out} for one in of]
         told["call_seconds"] = [dataclasses.asdict(one) | {"is_told": one.is_told} for one in self.times]
@@ -127,37 +127,37 @@ class SideComparison(ComparedSides):
         return "; ".join([*told, *said.values()]) or nothing
 
     def in_short(self) -> str:
-        """For which kinds of tasks the second side is better or worse, at what price, of which agent, and whether it is
-        faster, and what kinds beside one did the other way; "" where none of these is told."""
-        first, second = self.sides.heads
+        """Whether the second side is better or worse over all tasks, or, where that is undecided, for which kinds; at
+        what price, of which agent, whether it is faster, and what kinds did the other way; "" where none is told."""
+        second = "runs" if self.sides.dated else self.sides.heads[1]  # of which date, the name of the answer says
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
+        of_kinds, beside = self._kinds(), list[str]()
         certain = judged is not None and judged.worth_telling
-        told, of_kinds = [], [row for row in self._kinds() if row.worth_telling or not certain]
+        if judged is not None and certain:  # those that did the other way
+            of_kinds = [row for row in of_kinds if row.worth_telling and row.rises != judged.rises]
+        told = self._all_tasks(judged) if certain or not of_kinds else []
         for word, rises in (("better", True), ("worse", False)):
             of = [f"{printable(row.kind, 40)} ({_seen(row, ', ')}"
                   f"{row.metric} {first_to_second(row.first, row.second)})"
                   for row in of_kinds if row.rises == rises]  # fmt: skip
             told += [f"{word} for {(' and ' if len(of) <= MOST_NAMED else ', ').join(up_to(of))}"] if of else []
-        against = self._against(of_kinds) if len(told) == 1 else []
-        if judged is not None and not told:
-            numbers = f"{judged.metric} {first_to_second(judged.first, judged.second)}"
-            if judged.is_told:
-                here, most = f" {_seen(judged)}".rstrip(), self._kind_of_most(judged)
-                told = [f"{'better' if judged.rises else 'worse'} than {first}{here} ({numbers}){most}"]
-            else:
-                told = [f"not surely better or worse than {first}: {numbers}, {judged.in_short()}"]
+        if of_kinds and not certain and judged is not None:
+            numbers = first_to_second(judged.first, judged.second)
+            beside = [f"over all tasks {judged.metric} {numbers}, {judged.in_short()}"]
         changed = of_kinds or [*filter(None, [judged])]
-        few = bool(changed) and all(row.in_these for row in changed)  # said of these tasks, not of the side
+        against = self._against(changed) if len(told) == 1 and (of_kinds or certain) else []
+        few = not certain and bool(changed) and all(row.in_these for row in changed)  # said of these, not of the side
         dated = self.sides.dated
         verb = "did" if few else "are" if dated else "is"
         said = f"{second} {verb} {' and '.join(told)}" if told else ""
-        cost = next((row for row in self._asked() if row.metric in OF_COSTS), None)
+        costs = [row for row in self._asked() if row.metric in OF_COSTS]
+        costs = [row for row in costs if row is costs[0] or (row.worth_telling and not costs[0].is_told)]
         clock = next((row for row in self.rows if row.metric == WALL_CLOCK and row.is_told), None)
-        changes, times = [], dict[bool, list[str]]()
-        for row in filter(None, (cost, clock)):
+        changes, undecided, times = list[str](), list[str](), dict[bool, list[str]]()
+        for row in (*costs, *filter(None, [clock])):
             name, whose = _name(row.metric), self._agent_of_most(row)
             if not row.is_told:
-                changes.append(f"{name}: {row.why()}")
+                undecided.append(f"{name}: {row.why()}")
                 continue
             name += f" (mostly of {whose})" if whose else ""
             if row.ratio is not None and row.worth_telling:
@@ -169,9 +169,20 @@ class SideComparison(ComparedSides):
         by = {True: "in the typical task", False: "by geometric means over tasks"}
         if ratios := " and ".join(f"{' and '.join(of)} {by[paired]}" for paired, of in times.items()):
             said = f"{said}, at {ratios}" if said else f"{second} {'take' if dated else 'takes'} {ratios}"
-        told = [*filter(None, [said]), *["other tasks may differ"] * few, *changes, *self._who_changed()]
-        told += [*up_to(self._slower()), *against]
+        told = [*filter(None, [said]), *["other tasks may differ"] * few, *beside, *changes, *self._who_changed()]
+        told += [*up_to(self._slower()), *undecided, *against]
         return self._begun(f"{'; '.join(told)}.") if told else ""
+
+    def _all_tasks(self, judged: SideDifference | None) -> list[str]:
+        """Whether the second side is better over all tasks, and for which kind most; nothing where that is unknown."""
+        if judged is None:
+            return []
+        first = "before" if self.sides.dated else self.sides.heads[0]
+        numbers = f"{judged.metric} {first_to_second(judged.first, judged.second)}"
+        if not judged.is_told:
+            return [f"not surely better or worse than {first}: {numbers}, {judged.in_short()}"]
+        here, most = f" {_seen(judged)}".rstrip(), self._kind_of_most(judged)
+        return [f"{'better' if judged.rises else 'worse'} than {first}{here} ({numbers}){most}"]
 
     def _begun(self, text: str) -> str:
         """A text that begins a sentence with the name of a side, or not."""
@@ -186,9 +197,9 @@ class SideComparison(ComparedSides):
         ]
 
     def _who_changed(self) -> list[str]:
-        """Which agents write, read or cost more in a run in which they act, of the first such cost that any has more
-        of: tokens that an agent writes are what its prompt does, and make its money."""
-        every = (agents_that_changed(name, self.agents.get(name, ()), brief=True) for name in ("tokens", *self.agents))
+        """Which agents cost, write or read more in a run in which they act, of the first of these that any has more of:
+        money, where it is known."""
+        every = (agents_that_changed(name, of, brief=True) for name, of in self.agents.items())
         return next(filter(None, every), [])
 
     def _against(self, told: Sequence[SideDifference]) -> list[str]:
@@ -297,6 +308,10 @@ class SideComparison(ComparedSides):
 
         `certain`: of no others.
         """
+        return "; ".join(self._of_each_cost(certain))
+
+    def _of_each_cost(self, certain: bool) -> list[str]:
+        """`by_agent` of each cost, and of runs in which agents act."""
         own = {name: any(one.rises is not None for one in of) for name, of in self.agents.items()}
         rows = [row for row in self.rows if row.metric in own and (row.worth_telling or own[row.metric])]
         rows = rows or [row for row in self.rows if row.metric in own and not certain]
@@ -305,7 +320,8 @@ class SideComparison(ComparedSides):
         tested = any(one.test is not None and one.test.p is not None for row in rows for one in self.agents[row.metric])
         starred = any(own[row.metric] for row in rows)
         end = "* beyond chance" if starred else "agents undecided" if tested else "agents not tested"
-        return "; ".join([*told, end]) if any(told := [*filter(None, told)]) else ""
+        told = [*filter(None, told)]
+        return [*told[:-1], f"{told[-1]}; {end}"] if told else []
 
     def by_owner(self, *, of_seconds: bool | None = None, least: float = 0.0) -> str:
         """Whose errors, loops, calls and seconds changed beyond chance, with the means of the owner; "" for nobody.
@@ -329,14 +345,18 @@ class SideComparison(ComparedSides):
                          for key, said in told.items())  # fmt: skip
 
     def origin(self) -> str:
+        """`origins` in one line; "" without any."""
+        return "; ".join(self.origins())
+
+    def origins(self) -> list[str]:
         """`by_team`, and what changed beyond chance `by_owner`, `by_tool`, `by_verdict` and, of a cost, `by_agent`, for
-        a lead, or why not of money; seconds last; "" without any."""
+        a lead, or why not of money; seconds last."""
         name, why = self._uncosted()
         owned, seconds = (self.by_owner(of_seconds=of, least=LEAST_SHARE) for of in (False, True))
         untold = f"{name.replace('_', ' ')} is not told, as {why}" if name else ""
         times = told_times(self.times)
         leads = (self.by_team(), owned, self.by_tool(), times, self.by_verdict(certain=True), untold)
-        return "; ".join(filter(None, (*leads, self.by_agent(certain=True), seconds)))
+        return [*filter(None, (*leads, *self._of_each_cost(certain=True), seconds))]
 
     def but(self) -> list[str]:
         """What else may be behind `changed`, each once for both sides, and what of it is not known."""

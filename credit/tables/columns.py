@@ -315,7 +315,7 @@ def _filled(graph: EventGraph, columns: Collection[str]) -> EventGraph:
         fields["cluster_ids"] = np.arange(graph.num_traces, dtype=np.int32)
     if graph.trainable_mask is None and "trainable" in columns:
         fields["trainable_mask"] = np.asarray(graph.event_mask)
-    if graph.joint_mask is None and "event_reward" in columns:
+    if graph.joint_mask is None and not {"event_reward", "context"}.isdisjoint(columns):
         fields["joint_mask"] = np.zeros(graph.num_events, bool)
     return dataclasses.replace(graph, **fields)
 

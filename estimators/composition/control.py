@@ -95,7 +95,7 @@ def control_advantage(
       >>> print(rows.gather(control_advantage(graph, reward, claims, beta=1.0).credit.advantage))
       [ 1.   0.5 -1.  -0.5]
     """
-    kept, refused = _usable(claims)
+    kept, refused = _usable(graph, claims)
     if beta is not None and jnp.shape(jnp.asarray(beta)) not in ((), (1,), (len(kept),)):
         shape = jnp.shape(jnp.asarray(beta))
         raise CreditError(
@@ -103,7 +103,7 @@ def control_advantage(
         )
     shared = rloo(graph, reward)
     # What is known only inside a compiled function cannot be refused by name: such a claim counts for nothing.
-    counted = [c.valid & ~jnp.asarray(states_twice(c)) for c in kept]
+    counted = [c.valid & ~jnp.asarray(states_twice(graph, c)) for c in kept]
     amounts = [jnp.where(counts, c.credit - c.baseline, 0) for c, counts in zip(kept, counted, strict=True)]
     amount = jnp.stack(amounts) if kept else None
     own = tuple(claim.own_outcome for claim in kept)
@@ -111,14 +111,14 @@ def control_advantage(
     return Control(credit, coefficients, tuple(claim.source for claim in kept), refused, others)
 
 
-def _usable(claims: list[Credit]) -> tuple[list[Credit], dict[str, str]]:
+def _usable(graph: EventGraph, claims: list[Credit]) -> tuple[list[Credit], dict[str, str]]:
     """The claims that can be control variates, one a source, and why the others cannot."""
     kept: list[Credit] = []
     refused = {}
     for claim in claims:
         if claim.estimand != "increment":
             refused[claim.source] = f"its estimand is {claim.estimand!r}, not 'increment'"
-        elif states_twice(claim) is True:
+        elif states_twice(graph, claim) is True:
             refused[claim.source] = JOINT
         elif not claim.centred:
             refused[claim.source] = (

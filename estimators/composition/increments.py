@@ -28,6 +28,7 @@ import numpy as np
 from estimators.base import Credit, Reason, check_event_array, finish
 from estimators.composition.votes import NO_ERRORS, Errors, votes
 from estimators.kept_functions import kept_compiled
+from estimators.relative_mean import ALIKE
 from estimators.sequence.chains import chains
 from graphs.errors import CreditError, expect
 from graphs.event_graph import Array, EventGraph
@@ -91,7 +92,7 @@ def as_increment(graph: EventGraph, credit: Credit, *, propensity: Array | None 
     """
     expect("graph", graph, EventGraph, "an EventGraph, such as traces.graph")
     expect("credit", credit, Credit, "what a method returns")
-    if states_twice(credit):
+    if credit.estimand in ("increment", "contrast") and states_twice(graph, credit):
         raise NotComposableError(credit.source, credit.estimand, JOINT)
     if credit.estimand == "increment":
         return credit
@@ -107,12 +108,31 @@ def as_increment(graph: EventGraph, credit: Credit, *, propensity: Array | None 
     raise NotComposableError(credit.source, credit.estimand, _WHY[credit.estimand])
 
 
-def states_twice(credit: Credit) -> bool | jax.Array:
-    """Whether actions of one decision have their number each, as in a joint turn; a traced bool while JAX traces."""
-    if credit.repeats is None:
-        return False
-    twice = jnp.any(jnp.asarray(credit.valid) & credit.repeats)
+def states_twice(graph: EventGraph, credit: Credit) -> bool | jax.Array:
+    """Whether actions of a joint turn have the turn's number each; a traced bool while JAX traces.
+
+    The method says so by `repeats`, or all claims on actions of one turn are alike, and some are not 0: a critic of the
+    turn's context was logged at each of its actions. Numbers of their own are alike in some turns only.
+    """
+    twice: jax.Array | bool = False
+    if credit.repeats is not None:
+        twice = jnp.any(jnp.asarray(credit.valid) & credit.repeats)
+    if graph.joint_mask is not None:
+        twice = twice | _alike_in_turns(graph, credit)
     return twice if isinstance(twice, jax.core.Tracer) else bool(twice)
+
+
+@jax.jit
+def _alike_in_turns(graph: EventGraph, credit: Credit) -> jax.Array:
+    """Whether the claims on neighbours in a joint turn are alike, all of them, and some are not 0."""
+    path = chains(graph, jnp.asarray(graph.event_mask) & jnp.asarray(graph.action_mask))
+    both = credit.valid & path.following(credit.valid) & jnp.asarray(graph.joint_mask)
+    amount, baseline = jnp.asarray(credit.credit), jnp.asarray(credit.baseline)
+    apart = jnp.zeros_like(both)
+    for values in (amount - baseline, baseline):
+        apart |= jnp.abs(values - path.following(values)) > ALIKE * jnp.abs(values)
+    counts = jnp.abs(amount - baseline) > ALIKE * jnp.abs(amount)
+    return jnp.any(both & counts) & ~jnp.any(both & apart)
 
 
 def _lambda(credit: Credit) -> Array | float:

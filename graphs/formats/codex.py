@@ -47,7 +47,7 @@ from graphs.reading.times import seconds
 from graphs.text import excerpt
 from graphs.traces.record import TraceRecord
 
-__all__ = ["RECORDS", "read", "sniff"]
+__all__ = ["RECORDS", "read", "sniff", "without_header"]
 
 _ASKS = ("request_user_input", "request_permissions")  # tools that a person answers
 _AGENT = "codex"
@@ -200,6 +200,21 @@ _REFUSED = re.compile(  # how Codex's own words begin where a call could not be 
     r"|approval policy is |patch rejected: |unable to (?:locate|read|process) image at "
 )
 _EXITED = re.compile(r"(?:Chunk ID: .*\n|Wall time: .*\n)*(?:Process exited with code|Exit code:) (-?\d+)")
+
+
+def without_header(text: str) -> str:
+    """What a command printed, without the lines that Codex writes above it; of nothing, how it ended.
+
+    Examples:
+      >>> without_header("Chunk ID: a\\nWall time: 0.9 seconds\\nProcess exited with code 1\\nOutput:\\n1 failed\\n")
+      '1 failed\\n'
+      >>> without_header("Wall time: 0.1 seconds\\nExit code: 2\\nOutput:\\n"), without_header("Output:\\nx")
+      ('exit code 2', 'Output:\\nx')
+    """
+    head, found, printed = text.partition("\nOutput:\n")
+    if not found or (line := _EXITED.match(head)) is None:
+        return text
+    return printed if printed.strip() else f"exit code {line[1]}"
 
 
 def sniff(head: bytes) -> bool:

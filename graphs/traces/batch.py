@@ -116,7 +116,7 @@ class Traces:
     def event_row(self, trace: int | str, event: int | str) -> int:
         """The row of an event, given its trace as `index` takes it, and its id or its place in the trace.
 
-        A place may be a text, where no event has it as id.
+        A place may be a text, where no event has it as id. An id may be cut by one "…".
 
         Raises:
           CreditError: no such trace or event.
@@ -126,6 +126,8 @@ class Traces:
           >>> _, _, rows = credit.from_columns(group=["q"] * 3, trace=["a", "b", "b"], reward=[1.0, 0.0, 0.0])
           >>> rows.traces.event_row("b", 1), rows.traces.event_row("b", "1")  # a place, and the id of another
           (2, 1)
+          >>> rows.traces.event_row("b", "…2")
+          2
         """
         row = self.index(trace)
         members = np.flatnonzero(np.asarray(self.graph.trace_ids)[: self.sizes.events] == row)
@@ -135,6 +137,8 @@ class Traces:
         place = int(event) if isinstance(event, int | np.integer) or event.isdecimal() else -1
         if 0 <= place < len(members):
             return int(members[place])
+        if "…" in str(event) and len(cut := ids_cut_so(str(event), ids)) == 1:
+            return int(members[cut[0]])
         near = near_names(event, ids) if isinstance(event, str) else ""
         hint = f". {near}" if near.startswith("Did") else ""
         name = self.traces["trace"][row].as_py()

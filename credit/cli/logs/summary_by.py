@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from credit.reports.outcome_differences import OutcomeDifferences
     from credit.reports.triage import Suspect, Triage
     from credit.reports.who_matters import Kind, Unit
+    from graphs.traces.batch import Traces
 
 __all__ = ["summary"]
 
@@ -51,6 +52,8 @@ FEW, MANY = 5, 10
 COUNTED = "The causes above have a test of their own. No number in the table below differs beyond chance."
 MOST = 8
 """Numbers that are shown whether or not they stand out."""
+CUT = 14
+"""Length of an id in a sentence."""
 LEAST_ERROR = 36
 """Width of a line that an error is read on."""
 ROWS = 15
@@ -219,11 +222,12 @@ def summary(
         console, ids = stdout(), traces.traces["trace"].to_pylist()
         unscored = int(np.sum(~np.isfinite(traces.reward[: len(paid)])))
         none = unscored == len(ids)
-        print_lines(console, NO_OUTCOME if none else "In short", [_line(one, ids) for one in findings])
+        print_lines(console, NO_OUTCOME if none else "In short", [_line(one, traces, ids) for one in findings])
         shown_causes = {(one.trace, one.event) for one in findings}
         worst = told_causes(tuple(one for one in causes if (one.trace, one.event) not in shown_causes))
         worst += left_untold(causes, differences.lacking_agents(), swap_unexplained(differences, causes)[1])
-        print_lines(console, "What else went wrong", worst)
+        may = bool(causes) and all(one.is_far for one in causes)
+        print_lines(console, f"What {'may have gone' if may else 'else went'} wrong", worst)
         above = " ".join(one.told for one in findings)
         beside = [f"{told[0].upper()}{told[1:]}." for told in (teams, systems) if told and told[1:] not in above]
         beside += [f"{end.words}." for end in result.endings if end.words not in above]
@@ -252,10 +256,15 @@ def summary(
     leave(ctx, traces, allow_bad)
 
 
-def _line(one: MainFinding, ids: list[str]) -> str:
+def _line(one: MainFinding, traces: Traces, ids: list[str]) -> str:
     if not one.trace:
         return f"{one.name}: {one.told}"
-    event, trace = f"event {one.event} of " if one.event else "", cut_id(one.trace, ids, 14)
+    event, trace = "", cut_id(one.trace, ids, CUT)
+    if one.event:
+        import numpy as np
+
+        members = np.flatnonzero(np.asarray(traces.graph.trace_ids)[: traces.sizes.events] == traces.index(one.trace))
+        event = f"event {cut_id(one.event, traces.events['event'].take(members).to_pylist(), CUT)} of "
     return f"{one.name}: {one.told} See {event}trace {trace}{'' if trace.endswith('…') else '.'}"
 
 

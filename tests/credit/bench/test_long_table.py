@@ -15,13 +15,15 @@ import pytest
 from click.testing import CliRunner
 
 from credit.bench.against_truth import Difference as OfTruth
+from credit.bench.against_truth import draw
 from credit.bench.bias import measure
 from credit.bench.doctor_trial import Trial
 from credit.bench.given_values import GIVEN_VALUES
 from credit.bench.own_worlds import shown_worlds
 from credit.bench.refusals import MOST_TOLD, Absent, absent_caption
 from credit.bench.robustness import Robustness
-from credit.bench.snr import Difference, Point, Report
+from credit.bench.snr import Difference, Point, Report, run
+from credit.bench.snr_draws import Effort
 from credit.bench.training.training_comparison import cells
 from credit.bench.training.training_loop import TrainingSettings
 from credit.cli import cli
@@ -951,6 +953,19 @@ def test_one_name_of_a_world_of_ones_own_stands_in_all_outputs(tmp_path: Path, m
         "of_worlds:dig",
         "of_worlds:hive",
     ]
+
+
+def test_python_takes_and_shows_worlds_as_commands_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ "NAME=module:world" was no module, and a `Micro` was called by its file."""
+    more = 'other = dataclasses.replace(MICRO["stop-rewards"], name="of digging")\n'
+    (tmp_path / "of_python.py").write_text(WORLDS + more)
+    monkeypatch.chdir(tmp_path)
+    assert measure("rloo", "of_python:dig", 2).world == "of digging"
+    assert measure("grpo", "D=of_python:dig", 2).relative == measure("grpo", "relay-and", 2).relative
+    assert measure("grpo", "D=of_python:other", 2).relative == measure("grpo", "stop-rewards", 2).relative
+    assert draw("D=of_python:hive", traces=16, group_size=8).world == "D"
+    effort = Effort(traces=400, rows=4_000, full=2)
+    assert run(["rloo"], lengths=[10], group_sizes=[2], world="skewed=of_python:noise", effort=effort).world == "skewed"
 
 
 def test_a_name_of_ones_own_is_none_of_the_library() -> None:

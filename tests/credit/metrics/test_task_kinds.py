@@ -17,7 +17,8 @@ from scipy.special import expit, roots_hermitenorm
 from credit.metrics.trace_metrics import trace_metrics
 from credit.page.findings import Findings
 from credit.page.overview import overview
-from credit.reports.task_kinds import MOST_KINDS, task_kinds
+from credit.reports.judged_traces import judged_traces
+from credit.reports.task_kinds import MOST_KINDS, failed_by_kind, task_kinds
 from credit.reports.trace_numbers import numbered
 from credit.sides.chosen_sides import Sides
 from credit.sides.compare_sides import compare_sides
@@ -117,6 +118,17 @@ def test_a_kind_that_moves_the_other_way_is_told_beside_the_one_that_is_told() -
     assert "water" not in found.in_short()  # 0.1 is little
     rising = compared(traces_of(kinds | {"auto": [BETTER] * 10}))
     assert "travel" not in rising.in_short(), "the same way"
+
+
+def test_a_change_of_all_kinds_is_told_of_all_tasks_and_not_of_one() -> None:
+    """ "codex 0.146.0 is worse for bugfix (success 0.857 to 0.333)" was all of a fall of every kind, 0.8 to 0.367."""
+    kinds = {"bugfix": [WORSE] * 8 + [([1.0] * 2, [1.0] * 2)], "feature": [WORSE] * 7 + [([1.0] * 2, [1.0] * 2)] * 2}
+    found = compared(traces_of(kinds | {"docs": [([1.0] * 2, [0.0, 1.0])] * 4 + [([1.0] * 2, [1.0] * 2)] * 5}))
+    assert found.rows[0].worth_telling and any(row.worth_telling for row in found.kinds)
+    assert found.in_short().startswith("v2 is worse than v1 (success 1 to 0.37)")
+    mixed = compared(traces_of(MIXED)).in_short()
+    assert mixed.startswith("v2 is better for auto (success 0 to 0.909) and worse for theft (success 1 to 0); over all")
+    assert "; over all tasks success 0.417 to 0.542, undecided (" in mixed
 
 
 def test_a_kind_in_which_no_task_differs_is_the_same() -> None:
@@ -235,8 +247,22 @@ def test_a_column_of_the_table_of_groups_tells_kinds_apart(tmp_path: Path) -> No
     for i, one in enumerate(runs):  # a trace without an outcome, of which there was an error, and two systems
         one |= {"rewards": {} if i == 1 else one["rewards"], "system": f"v{i % 2}"}
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in runs))
-    line = "theft 3 of 4 (v0 1 of 2, v1 2 of 2), auto 5 of 7 (v0 3 of 4, v1 2 of 3)."
-    assert f"Failed by kind of task: {line}" in run(*asked).stdout
+    line = "Failed by kind of task: theft 3 of 4, auto 5 of 7."
+    assert line in run(*asked).stdout  # "(v0 1 of 2, v1 2 of 2)" stood at each
+
+
+def test_what_failed_tells_sides_apart_in_kinds_that_changed_alone() -> None:
+    """Each kind had both parts, also where they were equal."""
+    same = [([1.0] * 2, [1.0, 0.0]), ([1.0, 0.0], [1.0] * 2)] * 5
+    for kinds, end in (
+        ({"auto": same, "theft": same}, "auto 10 of 40 (25 %), theft 10 of 40 (25 %); no kind differs beyond chance "
+         "between v1 and v2."),
+        ({"auto": [WORSE] * 10, "theft": same},
+         "auto 20 of 40 (50 %; v1 0 of 20, v2 20 of 20), theft 10 of 40 (25 %)."),
+    ):  # fmt: skip
+        traces = traces_of(kinds)
+        told = failed_by_kind(traces, judged_traces(traces), *compared(traces).sides_of_kinds())
+        assert told == f"Failed by kind of task: {end}"
 
 
 SHARES = ((1.0,), (0.7, 0.3), (0.55, 0.25, 0.12, 0.08))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from credit.metrics.event_costs import read_prices
 from credit.metrics.part_costs import agents_paid
 from credit.page.findings import Findings
 from credit.page.overview import overview
-from credit.reports.outcome_differences import outcome_differences
+from credit.reports.outcome_differences import OutcomeDifferences, outcome_differences
 from credit.sides.compare_sides import compare_systems
 
 PRICES = "model,input,output\ncheap,0,1\ndear,0,100\n"
@@ -82,6 +83,19 @@ def test_what_helps_or_costs_little_is_not_lost(tmp_path: Path) -> None:
     for of, lost in (({}, ["critic"]), ({"helps": 0.3}, []), ({"model": "cheap"}, [])):
         traces = credit.read(logged(tmp_path, **of))
         assert [*costly_agents(outcome_differences(traces, paid=agents_paid(traces, prices)))] == lost
+
+
+def test_the_more_an_agent_costs_the_more_gain_has_to_be_ruled_out() -> None:
+    """One that took 48 % of the money was left out, its gain being +2 points, -21 to +23; one of 8 % was told."""
+    of = {"most": (0.48, 0.23), "little": (0.08, 0.11), "idle": (0.19, 0.1), "cheap": (0.01, 0.005)}
+    found = OutcomeDifferences(
+        20, 20, 1.0, math.nan, True, 18, (), paid_in="money",
+        agents_paid={name: part for name, (part, _) in of.items()},
+        agents_alike={name: (0.0, -high, high, 18) for name, (_, high) in of.items()},
+    )  # fmt: skip
+    told = costly_agents(found)
+    assert [*told] == ["most", "idle"]
+    assert told["most"].startswith("48 % of the money went into most, and whether it helps is undecided (0 percentage")
 
 
 def test_kinds_of_tasks_cost_money_where_it_is_known(tmp_path: Path) -> None:

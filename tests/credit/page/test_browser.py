@@ -968,11 +968,10 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
         page: Page = opened.page
         shown(page)
         told = page.locator("#lead p, #detail p").all_inner_texts()
-        origin = (
-            "Where it comes from: money of a trace +100, by agent: reviewer +100*; tokens generated of a trace +100, "
-        )
+        where = page.locator("#detail div", has_text="Where it comes from:").locator("li").all_inner_texts()
         why = "calls as before, tokens generated per call ×3"
-        assert f"{origin}by agent: reviewer +100* ({why}); * beyond chance." in told
+        assert where == ["Money of a trace +100, by agent: reviewer +100*.",
+                         f"Tokens generated of a trace +100, by agent: reviewer +100* ({why}); * beyond chance."]
         both = "old 8 of 12, new 7 of 11; on tasks that both ran, 7 of 11 and 7 of 11."
         assert told[0].replace("\xa0", " ").endswith(f" failed. 1 trace has no outcome. {both}")
         price = "Money for a success: old 206.2, new 481.2, by means over the 11 tasks with outcomes on both sides"
@@ -1001,8 +1000,8 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
     found = Findings.of(traces, {"rloo": credit.run(traces, "rloo")}, prices=Prices({}, {"web": 1.0}), sides=sides)
     write_page(found, tmp_path / "unpriced.html")
     with window((tmp_path / "unpriced.html").as_uri(), size=(390, 844)) as opened:  # "at least 0" named no model
-        told = " ".join(opened.page.locator("#lead p, #detail p").all_inner_texts())
-        assert "Where it comes from: money is not told, as no row of the table prices big; tokens generated of" in told
+        told = " ".join(opened.page.locator("#lead p, #detail p, #detail li").all_inner_texts())
+        assert "Money is not told, as no row of the table prices big. Tokens generated of" in told
         assert "at the given prices, which lack big" in told
 
 

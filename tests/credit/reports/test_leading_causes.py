@@ -435,6 +435,16 @@ def test_causes_of_graded_outcomes_are_of_the_worse_traces_of_their_task(tmp_pat
     )
 
 
+def test_a_cause_of_the_worst_graded_outcomes_is_found_where_two_classes_lose_it(tmp_path: Path) -> None:
+    """Of 41 tasks with planted causes the head named half of those that a test of the outcomes themselves finds."""
+    noise = np.random.default_rng(0).random(48) < 0.3
+    rows = [run(i, ["index"] * (i % 4 == 2 * (i < 12)) + ["shell"] * bool(noise[i]), rewards={"team": i % 4 / 10})
+            for i in range(48)]  # fmt: skip
+    cause, *_ = leading_causes(logs(tmp_path, rows))
+    assert cause.tool == "index" and cause.beyond_chance
+    assert cause.told().endswith("in 9 of 24 worse traces and 3 of 24 better ones (beyond chance)")
+
+
 def test_errors_of_model_calls_are_told_with_what_their_status_says(tmp_path: Path) -> None:
     """67 planted `error: 429 …` were four rows `error`, and errors `outside of tool calls`: 429 stood nowhere."""
     rows = [run(i, []) for i in range(8)]

@@ -180,6 +180,14 @@ def test_a_call_shows_its_arguments_and_a_result_what_it_gave(log: str, asked: s
     assert any(row.type == "tool_result" and row.text.startswith(gave) for row in rows)
 
 
+def test_the_excerpt_of_a_failed_command_of_codex_is_what_it_printed(tmp_path: Path) -> None:
+    """It was "Chunk ID: 8c5745 Wall time: 0.0002 seconds Process exited with code 1 Original token count: 1"."""
+    log = (Path(__file__).parents[2] / "recordings" / "codex_session.jsonl").read_text()
+    (tmp_path / "rollout.jsonl").write_text(log.replace("exited with code 0", "exited with code 1"))
+    texts = {row.text for row in event_rows(read(tmp_path), 0) if row.status == "error"}
+    assert "2" in texts and not any("Chunk ID" in text for text in texts)
+
+
 def test_openhands_and_swe_agent_show_commands_and_nothing_of_other_steps(tmp_path: Path) -> None:
     """A row of a history is one record of many events, and a step's own query repeats the prompt."""
     ran = {"id": 1, "source": "agent", "action": "run", "args": {"command": "ls", "thought": "I look."}}

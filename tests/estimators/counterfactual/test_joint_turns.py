@@ -345,6 +345,49 @@ def test_values_that_the_actions_of_a_joint_turn_state_must_agree() -> None:
         assert set(found.gather(result.reason).tolist()) == {Reason.CONTRADICTION}
 
 
+@pytest.mark.filterwarnings("ignore:method", "ignore:.*several agents act at once")
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize(
+    "name",
+    ["coma", *(n for n, row in credit.METHODS.items() if row.estimand in ("increment", "return") and n != "coma")],
+)
+def test_no_ledger_counts_twice_what_a_joint_turn_states_at_each_action(name: str) -> None:
+    """`coma` was counted twice where both workers had the one Q of their context: .031 for a gradient of .125."""
+    draw, n = np.random.default_rng(4), 24
+    needs = credit.METHODS[name].needs
+    evidence = {need: np.repeat(draw.uniform(0.2, 0.8, n), 2) for need in {*needs} - {"tokens"}}
+    evidence |= {"tokens": np.full(2 * n, 5)} if "tokens" in needs else {}
+    evidence |= {need: np.repeat(np.arange(n), 2) for need in ("node", "alternative") if need in needs}
+    evidence["context"] = np.repeat(np.arange(n) // (4 if {"node", "alternative"} & {*needs} else 1), 2)
+    kind = next((need.removesuffix("_propensity") for need in needs if need[:4] in ("stop", "spaw")), "message")
+    _, _, rows = credit.from_columns(
+        group=np.repeat(np.arange(n) // 4, 2), trace=np.repeat(np.arange(n), 2), agent=["x", "y"] * n,
+        reward=np.repeat(draw.normal(size=n).astype(np.float32), 2), evidence=evidence, event_type=[kind] * (2 * n),
+    )  # fmt: skip
+    traces = rows.traces
+    claim = credit.run(traces, name)
+    first, second = (
+        np.asarray(rows.gather(credit.compose(traces.graph, traces.reward, [claim]).increments)).reshape(n, 2).T
+    )
+    twice = np.isclose(first, second, rtol=1e-3) & (np.abs(first) > 1e-3)
+    assert not twice.all()
+    assert not estimators.control_advantage(traces.graph, traces.reward, [claim]).used
+
+
+def test_actions_of_a_joint_turn_with_numbers_of_their_own_are_claims() -> None:
+    """Two amounts that are alike in some turns by chance are no copies of the turn's."""
+    evidence = {
+        "context": np.arange(6) // 2,
+        "q_value": [0.75, 0.75, 0.75, 0.25, 0.25, 0.75],
+        "target_value": [0.5] * 6,
+    }
+    graph, reward, rows = credit.from_columns(
+        group=[0] * 6, trace=list("aabbcc"), agent=["x", "y"] * 3, reward=[1.0, 1, 0, 0, 0, 0], evidence=evidence
+    )
+    claim = credit.coma(graph, reward, **{name: rows.evidence[name] for name in ("q_value", "target_value")})
+    assert not credit.compose(graph, reward, [claim]).refused
+
+
 @pytest.mark.filterwarnings("ignore:method")
 @pytest.mark.parametrize("node", AT_THE_ROOT, ids=["one node", "own nodes"])
 def test_a_ledger_refuses_increments_of_joint_turns(node: list[str]) -> None:

@@ -175,7 +175,10 @@ def test_the_mask_goes_with_its_events() -> None:
     assert mask[:4].tolist() == [True, False, True, False]
     larger = pad(unpad(graph), Sizes(events=256, edges=4, agents=256, traces=256))
     np.testing.assert_array_equal(unpad(larger).joint_mask, mask[:4])
-    assert with_joint_rewards(graph, rows.evidence["context"], np.zeros(graph.num_events)).joint_mask is None
+    for earned in (None, np.zeros(graph.num_events)):  # claims count a joint turn once, paid or not
+        np.testing.assert_array_equal(
+            with_joint_rewards(graph, rows.evidence["context"], earned).joint_mask, graph.joint_mask
+        )
     cut = cut_groups(graph, 1)
     assert cut.join_events(cut.graph.joint_mask).tolist() == mask.tolist() == pack(graph).joint_mask.tolist()
     alone = prefix(graph, 0, 1)
