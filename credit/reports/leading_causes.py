@@ -71,7 +71,8 @@ def leading_causes(
     `outcome_differences` are, and corrected for all causes, of an agent that acts or does not for these, as there;
     the surest first, those of the least p. Without any, those that are where all traces are taken together, by two
     standard errors, which is said: within tasks may be too few. What is done last in its runs comes behind what is
-    done earlier, as it may follow from failing (`LastActs`). One that succeeded traces of the same tasks have more
+    done earlier, as it may follow from failing (`LastActs`); so does a fallback behind its
+    agent's first model. One that succeeded traces of the same tasks have more
     often is none (`UnitCounts.turned`).
     Beside some, one more of these is named as undecided (`CauseTest.near`).
     Without both kinds, of the traces that are not known to have succeeded: causes of most, of two at least unless one
@@ -148,9 +149,10 @@ def leading_causes(
     )
     counted_ones = judged.failed | judged.succeeded if judged.both else ~judged.succeeded
     acts = LastActs(traces, calls)
-    late = ["" if one.of_team or one.of_run or one.test or not of else FOLLOWS if one.follows
-            else acts.told(one.rows, counted_ones & one.tells)
-            for one, of in zip(every, size, strict=True)]  # fmt: skip
+    of_first = {one.agent for one, test in zip(every, tests, strict=True) if one.test and test.sure}
+    late = ["" if one.of_team or one.of_run or one.test or not of else FOLLOWS if one.follows and one.agent in of_first
+            else acts.told(one.rows, counted_ones & one.tells) for one, of in zip(every, size, strict=True)
+            ]  # fmt: skip
     alone = [one if of and of[0] < 0 else None for one, of in zip(alone, size, strict=True)]
     size = [(of[0] > 0 and kinds is not None, of[0] >= 0 and not last, *of) if of else of
             for of, last in zip(size, late, strict=True)]  # fmt: skip
@@ -225,7 +227,7 @@ def leading_causes(
             sides=one.sides,
             one_side=alone[i],
             in_time=_in_time(traces, having, one.tells, side) if one.test is not None else "",
-            late=late[i],
+            late=late[i] or FOLLOWS * one.follows,
         )
 
     return tuple(told(i, row, text) for i, row, text in zip(named, rows, said, strict=True))
