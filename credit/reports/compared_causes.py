@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from credit.reports.acting_instead import acting_instead
-from credit.reports.cause_candidates import Candidate, candidates, of_models, of_teams
+from credit.reports.cause_candidates import Candidate, candidates, of_fallbacks, of_models, of_teams
 from credit.reports.cause_kind import of_one_kind, within_kinds
 from credit.reports.cause_tests import CauseTest, tested
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds
@@ -83,6 +83,7 @@ def compared_causes(
     every = [*candidates(traces, calls, with_empty=True)]  # which alone are no sign of anything
     # Between tasks who takes part differs because these do, unless an agent is left out.
     every += [one for one in of_teams(traces, calls, kinds, judged) if kinds.within or one.is_left_out]
+    every += of_fallbacks(traces, of_model)
     every += of_models(traces, model_failures(traces, judged, of_model), within, side)
     found = [_counted(traces, one, judged if one.test is None else wide, judged.rows) for one in every]
     found = _told_within(kinds, found) if kinds.within else found

@@ -83,7 +83,7 @@ class LeadingCause:
       one_side: the side that alone has it, of what failed traces have more often where sides are not told apart, and is
         not beyond chance within that side; None elsewhere.
       in_time: that a model's runs began mostly later than others, or earlier, in words; "" where they did not.
-      late: that it is what is done last in its runs, in words; "" where it is not.
+      late: that it is what is done last in its runs, or may follow from what went wrong, in words; "" of others.
       lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
     """
 

@@ -35,6 +35,8 @@ __all__ = ["leading_causes"]
 MOST = 2
 """Causes that are named, and one more beside those that are beyond chance."""
 
+FOLLOWS = "what went wrong before may be why"
+
 
 def leading_causes(
     traces: Traces,
@@ -53,7 +55,8 @@ def leading_causes(
     causes, of an agent that acts or does not for these, as there; the surest first, those of the least p. Without any,
     those that are where all traces are taken together, by two standard errors, which is said: within tasks may be too
     few. What is done last in its runs comes behind all others, as it may follow from failing (`LastActs`), and takes no
-    place of one. One that succeeded traces of the same tasks have more often is none (`UnitCounts.turned`).
+    place of one; a fallback comes behind its agent's first model. One that succeeded traces of the same tasks have more
+    often is none (`UnitCounts.turned`).
     Beside some, one more of these is named as undecided (`CauseTest.near`).
     Without both kinds, of the traces that are not known to have succeeded: causes of most, of two at least unless one
     trace is all; a trace counts least where only other calls of the tool succeeded later. Where most of the traces that
@@ -61,7 +64,7 @@ def leading_causes(
     alone has, and is not beyond chance there, is told as such (`OneSide`). A cause is, too, who takes part
     (`handoffs`), beyond chance within tasks; or over all tasks, if within these its p is below `CLOSE`, or has none and
     the agent is one that most runs have. So is a model of an agent, beyond chance within tasks and systems
-    (`model_failures`).
+    (`model_failures`); or that an agent goes on with another one.
 
     Args:
       traces: what was read.
@@ -91,8 +94,10 @@ def leading_causes(
     )
     counted_ones = judged.failed | judged.succeeded if judged.both else ~judged.succeeded
     acts = LastActs(traces, calls)
-    late = ["" if one.of_team or one.of_run or one.test or not of else acts.told(one.rows, counted_ones & one.tells)
-            for one, of in zip(every, size, strict=True)]  # fmt: skip
+    of_first = {one.agent for one, test in zip(every, tests, strict=True) if one.test and test.sure}
+    late = ["" if one.of_team or one.of_run or one.test or not of else FOLLOWS if one.follows and one.agent in of_first
+            else acts.told(one.rows, counted_ones & one.tells) for one, of in zip(every, size, strict=True)
+            ]  # fmt: skip
     alone = [one if of and of[0] < 0 else None for one, of in zip(alone, size, strict=True)]
     size = [(of[0] > 0 and kinds is not None, of[0] >= 0 and not last, *of) if of else of
             for of, last in zip(size, late, strict=True)]  # fmt: skip
@@ -169,7 +174,7 @@ def leading_causes(
             sides=one.sides,
             one_side=alone[i],
             in_time=_in_time(traces, having, one.tells, side) if one.test is not None else "",
-            late=late[i],
+            late=late[i] or FOLLOWS * one.follows,
         )
 
     return tuple(told(i, row, text) for i, row, text in zip(named, rows, said, strict=True))

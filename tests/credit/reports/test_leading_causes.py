@@ -542,7 +542,9 @@ def test_a_cause_that_one_system_has_may_be_of_the_system(tmp_path: Path, named:
         won = float(k > (2 if is_new and task < 6 else 0) or (not is_new and task < 6))
         more = {"trace_id": f"t{number}", "task_id": f"q{task}", "rewards": {"team": won}, named: f"v{is_new + 1}"}
         rows.append(run(0, ["index"] * (is_new and task < 3)) | more)
-    (cause,) = leading_causes(logs(tmp_path, rows))
+    read = logs(tmp_path, rows)
+    (cause,) = leading_causes(read, of_model="model")  # else the model itself is one
+    assert (leading_causes(read)[0].words == "runs of model v2") == (named == "model")
     assert cause.beyond_chance is False
     why = f"; harder tasks or what else differs in {named} v2 may be why)"
     assert why in cause.told(), cause.told()
