@@ -77,10 +77,10 @@ def _largest(
         words = f"{percent(part)} of the wall clock goes into {what.format(printable(calls.names[number], 60))}"
         if percent(there) != percent(part):
             words += f", {percent(there)} in the {counted(int(many[number]), 'trace')} with one"
-        of, (its, usual) = ("mean", mean) if by_mean and by_tenth and not by_median else ("median", median)
+        which, (its, usual) = ("mean", mean) if by_mean and by_tenth and not by_median else ("median", median)
         beside = f"; {others} {amount(usual, 2)}" if usual else ""
-        tenth = f"; one call in ten took over {amount(slow[0], 2)}" if of == "mean" else ""
-        return f"{words}: {amount(its, 2)} seconds a call ({of}{beside}){tenth}"
+        tenth = f"; one call in ten took over {amount(slow[0], 2)}" if which == "mean" else ""
+        return f"{words}: {amount(its, 2)} seconds a call ({which}{beside}){tenth}"
     return ""
 
 

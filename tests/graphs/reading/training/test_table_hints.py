@@ -108,6 +108,15 @@ def test_the_option_that_is_printed_reads_the_table(tmp_path: Path) -> None:
     assert traces.problems == () and traces.traces["group"].to_pylist() == ["q", "q"]
 
 
+def test_columns_whose_names_tell_nothing_are_told_by_their_values(tmp_path: Path) -> None:
+    """`prompt_tokens`, another number in each row, was proposed as the group, and hundreds of rows refused then."""
+    rows = [f"R{run},k{run % 3},x,{100 + 7 * run + step},ok,{('up', 'down', '')[run % 3]},{('pass', 'fail')[run % 2]}"
+            for run in range(8) for step in range(3)]  # fmt: skip
+    path = table(tmp_path, "request_id,kind,agent,prompt_tokens,status,thumbs,judge", *rows)
+    assert refused(path).expected.endswith(", or --columns trace=request_id,reward=thumbs to name them")
+    assert read(path, columns={"trace": "request_id", "reward": "thumbs"}).sizes.traces == 8
+
+
 def test_printed_options_lead_to_a_table_of_which_all_is_read(tmp_path: Path) -> None:
     """Beside `step_reward` and `round` the option named no key, or called the first reward of a step an outcome."""
     header = "run,task,agent,step_reward,final_score,round,agent_role,logProb,llm"
