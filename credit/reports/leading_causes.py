@@ -12,7 +12,7 @@ import numpy as np
 from credit.reports.acting_instead import ALMOST, acting_instead
 from credit.reports.cause_candidates import Candidate, candidates, of_models, of_teams
 from credit.reports.cause_evidence import cause_evidence
-from credit.reports.cause_kind import of_one_kind, within_kinds
+from credit.reports.cause_kind import of_one_kind, where_others_act, within_kinds
 from credit.reports.cause_tests import CauseTest, more_failed, tested, told_by_others
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds
 from credit.reports.durations import AT_ONCE, begins, part_later
@@ -29,6 +29,7 @@ from credit.reports.task_kinds import every_kind, only_kind
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.triage import EXCERPT, serious_events
 from graphs.errors import expect
+from graphs.task_means import LEVEL
 from graphs.text import printable
 from graphs.traces.batch import Traces
 
@@ -114,14 +115,18 @@ def leading_causes(
     trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     tests = [CauseTest()] * len(found) if kinds is None else tested(kinds, [one.value for one in found], every)
     of_tasks, decided = None, tests
-    if kinds is not None and judged.unit is not None and kinds.unit.max() > judged.stratum.max():
+    if kinds is not None and kinds.single is not None:
+        of_tasks = kinds.across_systems()
+    elif kinds is not None and judged.unit is not None and kinds.unit.max() > judged.stratum.max():
         of_tasks = compared_kinds(traces, wide, between=True, by_outcome=True)
+    if kinds is not None and of_tasks is not None:
         teams = {(one.of_agent, one.quotes): _counted(traces, one, judged, judged.rows)
                  for one in of_teams(traces, calls, of_tasks, judged)}  # fmt: skip
         across = [teams.get((of.one.of_agent, of.one.quotes), of) if of.one.of_team else of for of in found]
         across = _told_within(of_tasks, across) if of_tasks.within else across
         decided = tested(of_tasks, [of.value for of in across], [of.one for of in across])
-        tests = [test.or_across(wider, "systems and models") for test, wider in zip(tests, decided, strict=True)]
+        differing = "sides" if of_tasks.single is not None and np.ptp(kinds.model) == 0 else "systems and models"
+        tests = [test.or_across(wider, differing) for test, wider in zip(tests, decided, strict=True)]
         found = [wider if test.across else of for of, wider, test in zip(found, across, tests, strict=True)]
     values = [one.value for one in found]
     if kinds is not None and judged.sided and kinds.within and kinds.single is None:
@@ -129,12 +134,17 @@ def leading_causes(
         of_both = [one.or_across(other, "sides") for one, other in zip(decided, beside, strict=True)]
         tests = [other if other.across and not test.sure else test for test, other in zip(tests, of_both, strict=True)]
     by = [of_tasks or kinds if test.across else kinds for test in tests]
-    of_kind = [of_one_kind(kinds, value) if kinds is not None and kinds.single is not None and test.sure else -1
-               for value, test in zip(values, tests, strict=True)]  # fmt: skip
-    for i, kind in enumerate(of_kind):
-        if kind >= 0 and kinds is not None:
-            values[i] = np.where(kinds.task == kind, values[i], math.nan)
-            found[i] = found[i]._replace(value=values[i])
+    of_kind = [-1] * len(found)
+    for i, its in enumerate(by):
+        if its is None or its.single is None or not tests[i].sure:
+            continue
+        if every[i].of_agent and every[i].quotes:
+            values[i] = where_others_act(its, values[i])
+            chance, _, _, p, *_ = its.test(values[i])
+            tests[i] = tests[i] if chance > 0.5 and p < LEVEL else CauseTest()
+        of_kind[i] = of_one_kind(its, values[i])
+        values[i] = np.where((its.task == of_kind[i]) | (of_kind[i] < 0), values[i], math.nan)
+        found[i] = found[i]._replace(value=values[i])
     if kinds is not None and kinds.within:
         joined, told_so = acting_instead(of_tasks or kinds, every, values, tests, trace)
         found = [of._replace(one=joined.get(i, of.one)) for i, of in enumerate(found)]
@@ -161,8 +171,8 @@ def leading_causes(
     evidence = [of and cause_evidence(of, values[i], len(every), _known(tests[i].p))
                 for i, of in zip(named, compared, strict=True)]  # fmt: skip
     wider = {i for i, one in zip(named, evidence, strict=True)
-             if of_tasks and one and one.differing[0] and not one.small and not tests[i].sure
-             and (decided[i].sure or cause_evidence(of_tasks, values[i]).small)}  # fmt: skip
+             if of_tasks and of_tasks.single is None and one and one.differing[0] and not one.small
+             and not tests[i].sure and (decided[i].sure or cause_evidence(of_tasks, values[i]).small)}  # fmt: skip
     lacks = counted_ones & lacking_traces(traces)
 
     def told(i: int, row: int, text: str) -> LeadingCause:
