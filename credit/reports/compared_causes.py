@@ -9,12 +9,13 @@ import numpy as np
 
 from credit.reports.acting_instead import acting_instead
 from credit.reports.cause_candidates import Candidate, candidates, of_fallbacks, of_models, of_teams
-from credit.reports.cause_kind import of_one_kind, within_kinds
+from credit.reports.cause_kind import of_one_kind, where_others_act, within_kinds
 from credit.reports.cause_tests import CauseTest, tested
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds
 from credit.reports.judged_traces import JudgedTraces, judged_traces
 from credit.reports.model_failures import model_failures, within_systems
 from credit.reports.tool_calls import ToolCalls
+from graphs.task_means import LEVEL
 from graphs.traces.batch import Traces
 
 __all__ = ["ComparedCauses", "Counted", "compared_causes", "of_each"]
@@ -89,16 +90,20 @@ def compared_causes(
     found = _told_within(kinds, found) if kinds.within else found
     tests = decided = tested(kinds, [one.value for one in found], every)
     of_tasks = None
-    if judged.unit is not None and kinds.unit.max() > judged.stratum.max():
+    if kinds.single is not None:
+        of_tasks = kinds.across_systems()
+    elif judged.unit is not None and kinds.unit.max() > judged.stratum.max():
         of_tasks = compared_kinds(traces, wide, between=True, by_outcome=True)
-        found, tests, decided = _across_systems(traces, calls, judged, of_tasks, found, tests)
+    if of_tasks is not None:
+        differing = "sides" if of_tasks.single is not None and np.ptp(kinds.model) == 0 else "systems and models"
+        found, tests, decided = _across_systems(traces, calls, judged, of_tasks, found, tests, differing)
     if judged.sided and kinds.within and kinds.single is None:
         tests = _across_sides(kinds, found, tests, decided)
     by: list[ComparedKinds | None] = [of_tasks or kinds if test.across else kinds for test in tests]
-    of_kind = [of_one_kind(kinds, of.value) if kinds.single is not None and test.sure else -1
-               for of, test in zip(found, tests, strict=True)]  # fmt: skip
-    found = [of if kind < 0 else of._replace(value=np.where(kinds.task == kind, of.value, math.nan))
-             for of, kind in zip(found, of_kind, strict=True)]  # fmt: skip
+    of_kind = [-1] * len(found)
+    for i, its in enumerate(by):
+        if its is not None and its.single is not None and tests[i].sure:
+            found[i], tests[i], of_kind[i] = _of_kind(its, found[i], tests[i])
     values = [of.value for of in found]
     if kinds.within:
         trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
@@ -115,14 +120,15 @@ def _across_systems(
     of_tasks: ComparedKinds,
     found: list[Counted],
     tests: list[CauseTest],
+    differing: str,
 ) -> tuple[list[Counted], list[CauseTest], list[CauseTest]]:
-    """Candidates, their tests, and those of all traces of a task, which decide where the former leave it."""
+    """Candidates, their tests, and those of all traces of a task, or kind, which decide where the former leave it."""
     teams = {(one.of_agent, one.quotes): _counted(traces, one, judged, judged.rows)
              for one in of_teams(traces, calls, of_tasks, judged)}  # fmt: skip
     across = [teams.get((of.one.of_agent, of.one.quotes), of) if of.one.of_team else of for of in found]
     across = _told_within(of_tasks, across) if of_tasks.within else across
     decided = tested(of_tasks, [of.value for of in across], [of.one for of in across])
-    tests = [test.or_across(wider, "systems and models") for test, wider in zip(tests, decided, strict=True)]
+    tests = [test.or_across(wider, differing) for test, wider in zip(tests, decided, strict=True)]
     found = [wider if test.across else of for of, wider, test in zip(found, across, tests, strict=True)]
     return found, tests, decided
 
@@ -134,6 +140,18 @@ def _across_sides(
     beside = tested(kinds._replace(relative=True), [of.value for of in found], [of.one for of in found])
     of_both = [one.or_across(other, "sides") for one, other in zip(decided, beside, strict=True)]
     return [other if other.across and not test.sure else test for test, other in zip(tests, of_both, strict=True)]
+
+
+def _of_kind(kinds: ComparedKinds, of: Counted, test: CauseTest) -> tuple[Counted, CauseTest, int]:
+    """A cause where it is compared within kinds: of those in which others usually act in the agent's place, and of the
+    one that has most of it, if any has."""
+    value = of.value
+    if of.one.of_agent and of.one.quotes:
+        value = where_others_act(kinds, value)
+        chance, _, _, p, *_ = kinds.test(value)
+        test = test if chance > 0.5 and p < LEVEL else CauseTest()
+    kind = of_one_kind(kinds, value)
+    return of._replace(value=np.where((kinds.task == kind) | (kind < 0), value, math.nan)), test, kind
 
 
 def _counted(traces: Traces, one: Candidate, judged: JudgedTraces, scored: np.ndarray) -> Counted:

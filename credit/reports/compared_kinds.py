@@ -134,6 +134,13 @@ class ComparedKinds(NamedTuple):
         """Whether traces of several models or systems are compared with one another."""
         return self.within and bool(_several(self.unit[self.kept], self.model[self.kept]).any())
 
+    def across_systems(self) -> ComparedKinds:
+        """Of traces that are compared within kinds of task: all of a kind, each ranked beside others of its model,
+        system and side."""
+        bad, good = (np.bincount(self.task, self.told & of) for of in (self.failed, ~self.failed))
+        alike = np.unique(np.stack([self.model, self.side]), axis=1, return_inverse=True)[1].ravel()
+        return self._replace(unit=self.task, kept=(bad * good > 0)[self.task], model=alike)
+
     def pairs(self, unit: np.ndarray | None = None) -> tuple[int, int]:
         """How many pairs of a failed and a succeeded trace units have, and how many tasks have some.
 

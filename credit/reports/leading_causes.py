@@ -114,8 +114,8 @@ def leading_causes(
     evidence = [of and cause_evidence(of, values[i], len(every), _known(tests[i].p))
                 for i, of in zip(named, beside, strict=True)]  # fmt: skip
     wider = {i for i, one in zip(named, evidence, strict=True)
-             if of_tasks and one and one.differing[0] and not one.small and not tests[i].sure
-             and (decided[i].sure or cause_evidence(of_tasks, values[i]).small)}  # fmt: skip
+             if of_tasks and of_tasks.single is None and one and one.differing[0] and not one.small
+             and not tests[i].sure and (decided[i].sure or cause_evidence(of_tasks, values[i]).small)}  # fmt: skip
     lacks = counted_ones & lacking_traces(traces)
 
     def told(i: int, row: int, text: str) -> LeadingCause:
