@@ -64,7 +64,7 @@ def main_findings(
 
     Of more than `MOST` these give way, the first named first: a third cause, where to look first, a second cause; of
     causes that are beyond chance a third one, where time goes, what was lost, what a verdict is worth. An undecided
-    cause beside one that is beyond chance has few words here.
+    cause beside one that is beyond chance has few words here; where all are far from it, none has.
 
     Args:
       traces: what was read.
@@ -86,10 +86,14 @@ def main_findings(
         found.append((0, MainFinding("Traces with an outcome", selected)))
     if compared is not None and change:
         where = "".join(f" {_sentence(more)}" for more in (compared.by_team(), compared.in_time) if more)
-        first, second = compared.sides.heads
-        begun = second.removeprefix("runs ") if compared.sides.dated else f"from {first} to {second}"
+        before, after = compared.sides.heads
+        begun = after.removeprefix("runs ") if compared.sides.dated else f"from {before} to {after}"
         name = f"What changed {begun}"
         found.append((1, MainFinding(name, f"{change}{where} {others}".rstrip())))
+    far = bool(causes) and all(one.is_far for one in causes)
+    if far:
+        found.append((2, MainFinding("What went wrong most", f"No {triaged.none_commoner()}.")))
+        causes = ()  # these are told below
     for place, one in enumerate(causes):
         told = f"{_sentence(one.told())}{'' if one.one_side else _by_side(one.of_sides, triaged, compared)}"
         name = "Only on one side" if one.one_side else "What else went wrong" if place else "What went wrong most"
@@ -104,16 +108,16 @@ def main_findings(
     both = [one for one in verdicts if not one.good.all() and one.good.any()]
     poor = [one for one in both if one.found]
     worth = [f"{one.told()}." for one in ranked if one.worth_telling or not (both or math.isnan(one.low))][:1]
-    if first := next(iter(poor or both), None):
+    if (of := next(iter(poor or both), None)) is not None:
         more = f" So do those of {', '.join(one.name for one in poor[1:])}." * (len(poor) > 1)
-        worth.insert(0, f"{first.in_short(chosen_outcome(traces))}{more}")
+        worth.insert(0, f"{of.in_short(chosen_outcome(traces))}{more}")
     if worth:
         found.append((3, MainFinding("What a verdict is worth", " ".join(worth))))
     if told := " ".join(map(_sentence, filter(None, lost))):
         found.append((4, MainFinding("What was lost", told)))
     if triaged.slowest:
         found.append((4, MainFinding("Where time goes", _sentence(triaged.slowest))))
-    if look := _look_first(causes, triaged, compared):
+    if not far and (look := _look_first(causes, triaged, compared)):
         found.append((6, look))
     kept = sorted(sorted(range(len(found)), key=lambda i: found[i][0])[:MOST])
     return [found[i][1] for i in kept]

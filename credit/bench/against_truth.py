@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax
 import numpy as np
 
-from credit.bench.own_worlds import HEAVY, TEAMS, own_world
+from credit.bench.own_worlds import HEAVY, TEAMS, own_world, shown_world
 from credit.bench.refusals import why_refused
 from credit.bench.signs import root_mean_square, signs
 from credit.methods.own_functions import own_name
@@ -238,6 +238,7 @@ def draw(
       >>> draw("pivotal", events=30, traces=16).traces.sizes.traces
       16
     """
+    kind = shown_world(kind, TeamWorld, TEAMS)
     of_team = {"topology": topology, "agents": agents, "events": events}
     stated = [name for name, value in of_team.items() if value is not None]
     if stated and kind not in TEAMS:

@@ -37,7 +37,7 @@ import numpy as np
 
 from credit.bench.bias_settings import OWN_EVIDENCE, SETTINGS, Way, setting
 from credit.bench.enumeration import Draws, alone, count_fan_outs, count_replays, fan_outs, independent, replays
-from credit.bench.own_worlds import micro_world
+from credit.bench.own_worlds import micro_world, shown_world
 from credit.bench.refusals import COUNTED, refused_share, why_refused
 from credit.bench.signs import residue, root_mean_square, signs
 from credit.bench.stacked_batches import Batches, stack
@@ -240,7 +240,7 @@ def measure(name: str, world: str, k: int) -> Row:
 
     Args:
       name: a key of `METHODS`, a variant such as "gae, lambda 1", a published name, or your own "module:function".
-      world: a name in docs/bias.md, or your own `Micro` as "module:name".
+      world: a name in docs/bias.md, or your own `Micro` as "[NAME=]module:name".
       k: traces of a group, or alternatives of a context; one of `sizes` or more.
 
     Raises:
@@ -249,7 +249,7 @@ def measure(name: str, world: str, k: int) -> Row:
       UnmeasuredError: its numbers depend on the order of traces, and groups in every order are too many.
     """
     expect("name", name, str, "the name of a method or of a function, such as 'rloo' or 'mine:estimator'")
-    name = own_name(name)
+    name, world = own_name(name), shown_world(world, Micro, MICRO)
     way = setting(name).way
     if k < min(sizes(way)):
         raise CreditError(f"k is {k!r}; expected {min(sizes(way))} or more, with which {name!r} is enumerated")

@@ -20,7 +20,7 @@ from graphs.worlds import KINDS
 from graphs.worlds.micro.examples import MICRO
 from graphs.worlds.micro.orchestration import Decision, History, Micro
 
-__all__ = ["HEAVY", "MOST_TRACES", "TEAMS", "micro_world", "own_world", "shown_worlds"]
+__all__ = ["HEAVY", "MOST_TRACES", "TEAMS", "micro_world", "own_world", "shown_world", "shown_worlds"]
 
 HEAVY = "heavy"
 TEAMS = (*KINDS, HEAVY)
@@ -65,6 +65,18 @@ def shown_worlds(texts: Iterable[str], kind: type, known: Collection[str], noun:
         own_name(f"{of}={name}", noun) if isinstance(of := stated.get(name), str) and taken[of] == 1 else name
         for name in names
     ]
+
+
+def shown_world(text: str, kind: type, known: Collection[str]) -> str:
+    """The name of one world, as of `shown_worlds`; what is no text stays as it is.
+
+    Args:
+      text, kind, known: as there.
+
+    Raises:
+      CreditError: as there.
+    """
+    return shown_worlds([text], kind, known)[0] if isinstance(text, str) else text
 
 
 def own_world(name: str, kind: type[W], expected: str, known: Collection[str], noun: str = "world") -> W:

@@ -24,15 +24,17 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from credit import __version__
+from credit.bench.own_worlds import shown_world
 from credit.bench.refusals import COUNTED, main_reason, refused_beside, refused_lines
 from credit.bench.rounding import are_equal
 from credit.bench.snr_draws import Effort, Sums
-from credit.bench.snr_logs import Streams, noise_of, sample_variance
+from credit.bench.snr_logs import WORLDS, Streams, noise_of, sample_variance
 from credit.bench.snr_schemes import SCHEMES, Scheme, left_out, schemes_of
 from credit.bench.snr_theory import Setting
 from credit.methods.own_functions import as_text, is_own
@@ -462,7 +464,8 @@ def run(
       lengths, group_sizes: T and K; a scheme goes to the lengths that it is made for.
       effort: how much is drawn.
       seed: of everything that is drawn.
-      world: whose noise outcomes have: one of `credit.bench.snr_logs.WORLDS`, or your own function by "module:name".
+      world: whose noise outcomes have: one of `credit.bench.snr_logs.WORLDS`, or your own function by
+        "[NAME=]module:name".
         Outside "normal" a closed form needs no more than the noise's variance, which that of your own does not state.
       folder: for the points.
       progress: wraps the list of what is to be measured, say in a progress bar.
@@ -477,6 +480,7 @@ def run(
     for group in group_sizes:
         if group < 2:
             raise CreditError(f"group size {group}; expected 2 or more, so that there are others to compare with")
+    world = shown_world(world, FunctionType, WORLDS)
     noise_of(world)
     variance = sample_variance(world, seed) if is_own(world) else None
     chosen, lacking = schemes_of(SCHEMES.values() if schemes is None else schemes)

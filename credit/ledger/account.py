@@ -111,8 +111,10 @@ class Ledger(Entries):
         scale: str | Credit | None = None,
         decided_before: tuple[str, ...] = (),
         limit: float = LIMIT,
+        strict: bool = False,
     ) -> Signal:
         """Advantages to train on; see `credit.ledger.training.advantage`, which states when they are unbiased."""
         return advantage(
-            self, kind, baseline=baseline, beta=beta, scale=scale, decided_before=decided_before, limit=limit
-        )
+            self, kind, baseline=baseline, beta=beta, scale=scale, decided_before=decided_before, limit=limit,
+            strict=strict,
+        )  # fmt: skip

@@ -76,11 +76,13 @@ class Largest(NamedTuple):
       multiple: |A| / spread.
       event: its event, or -1.
       spread: of its group, or 0.
+      of_group: float, of the group of each event, its largest multiple: [E].
     """
 
     multiple: float
     event: int
     spread: float
+    of_group: np.ndarray
 
 
 def largest_advantage(ledger: Entries, result: Credit) -> Largest:
@@ -98,10 +100,12 @@ def largest_advantage(ledger: Entries, result: Credit) -> Largest:
     np.maximum.at(most, group[scored], np.abs(reward[scored]))
     size = np.where(size > _rounding(most)[group][np.asarray(graph.trace_ids)], size, 0)
     if not size.any():
-        return Largest(0.0, -1, 0.0)
+        return Largest(0.0, -1, 0.0, np.zeros(len(size)))
     multiple = np.divide(size, spread, out=np.where(size > 0, np.inf, 0), where=spread > 0)
     event = int(np.argmax(multiple))
-    return Largest(float(multiple[event]), event, float(spread[event]))
+    of_event, of_group = group[np.asarray(graph.trace_ids)], np.zeros(len(group))
+    np.maximum.at(of_group, of_event, multiple)
+    return Largest(float(multiple[event]), event, float(spread[event]), of_group[of_event])
 
 
 def _ranges(values: list[np.ndarray], group: np.ndarray, scored: np.ndarray) -> np.ndarray:

@@ -44,11 +44,15 @@ LIMIT = 10.0
 
 
 class Spread(NamedTuple):
-    """Standard deviations over actions of R − b and of the advantages before any scale, and what R − b is called."""
+    """Standard deviations over actions of R − b and of the advantages before any scale, and what R − b is called.
+
+    `none_fitted` says why no coefficient was fitted, if none was.
+    """
 
     before: float
     after: float
     plain: str
+    none_fitted: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,11 +92,11 @@ class Signal:
         """What the claims change in the spread of "control", in words; "" for other kinds."""
         if self.spread is None:
             return ""
-        before, after, plain = self.spread
+        before, after, plain, none_fitted = self.spread
         count = counted(int(np.asarray(self.credit.valid).sum()), "action")
         words = f"standard deviation over {count}: {plain} {before:.3g}, control {after:.3g}"
-        if self.used and not np.any(np.abs(np.asarray(self.beta)) > 0):
-            words += f"; β = 0: nothing gained; this is {plain}"
+        if self.used and not self._takes:
+            words += f"; β = 0{none_fitted and f', as {none_fitted}'}: this is {plain}"
         elif self.used and not self.narrows:
             words += f"; nothing gained: not below {plain}"
         return words
@@ -100,7 +104,12 @@ class Signal:
     @property
     def narrows(self) -> bool:
         """Whether claims take part in "control" and make its standard deviation less than without them."""
-        return bool(self.used) and self.spread is not None and self.spread.after < self.spread.before
+        return self._takes and self.spread is not None and self.spread.after < self.spread.before
+
+    @property
+    def _takes(self) -> bool:
+        """Whether a claim takes part with another coefficient than 0."""
+        return bool(self.used) and bool(np.any(np.abs(np.asarray(self.beta)) > 0))
 
     @property
     def unbiased(self) -> bool | None:

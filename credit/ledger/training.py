@@ -17,6 +17,7 @@ is applied last, and re-weights decisions after the fact.
 from __future__ import annotations
 
 import math
+import warnings
 from typing import NamedTuple
 
 import jax
@@ -29,15 +30,18 @@ from credit.ledger.scales import Largest, largest_advantage, scaled
 from credit.ledger.signal import LIMIT, Condition, Kind, Signal, Spread
 from estimators.base import Credit, Reason, finish
 from estimators.baselines.shared import rloo
-from estimators.composition.control import control_advantage
+from estimators.clusters import independent_groups
+from estimators.composition.coefficients import ENOUGH_TRACES
+from estimators.composition.control import Control, control_advantage
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph, EventType
 from graphs.replay_clusters import replays_elsewhere
 from graphs.segment import segment_count
+from graphs.structure.host_ids import distinct
 from graphs.text import counted
 
-__all__ = ["LargeAdvantageError", "advantage"]
+__all__ = ["LargeAdvantageError", "LargeAdvantageWarning", "advantage"]
 
 
 class _Kind(NamedTuple):
@@ -61,6 +65,7 @@ def advantage(
     scale: str | Credit | None = None,
     decided_before: tuple[str, ...] = (),
     limit: float = LIMIT,
+    strict: bool = False,
 ) -> Signal:
     """Advantages of a ledger's batch, with the conditions under which their policy gradient has the right mean.
 
@@ -77,16 +82,17 @@ def advantage(
       decided_before: for "control", sources whose presence on an event was fixed before the event chose. The caller
         asserts it; it is not checked.
       limit: without `scale`, how many spreads of the rewards of its group an advantage may be
-        (`credit.ledger.scales`); a batch with a larger one is refused as a whole. To leave out the trace or the claim
-        would depend on what the trace chose, which biases.
+        (`credit.ledger.scales`); a group with a larger one has no advantages, a `LargeAdvantageWarning` and a broken
+        condition, as which groups are left out depends on what their traces chose.
+      strict: whether one such group refuses the whole batch.
 
     Returns:
       `Signal`.
 
     Raises:
       CreditError: no such kind or scale; "even" for a ledger that is not an even split; `baseline`, `beta` or
-        `decided_before` for another kind than "control"; a source that is not of the ledger; an advantage beyond
-        `limit`.
+        `decided_before` for another kind than "control"; a source that is not of the ledger; advantages beyond
+        `limit` in all groups, or in one if `strict`.
 
     Examples:
       >>> import credit
@@ -117,10 +123,12 @@ def advantage(
         chosen = _even(ledger)
     else:
         raise CreditError(f"kind is {kind!r}; expected 'control', 'entry' or 'even'")
-    result, words, largest = chosen.credit, "", largest_advantage(ledger, chosen.credit)
-    if scale is None:
-        _check_size(ledger, chosen, largest, limit)
-    else:
+    largest = largest_advantage(ledger, chosen.credit)
+    if scale is None and largest.multiple > limit:
+        chosen = _without_large(ledger, chosen, largest, limit, strict)
+        largest = largest_advantage(ledger, chosen.credit)
+    result, words = chosen.credit, ""
+    if scale is not None:
         result, words = scaled(ledger, result, scale)
         chosen.conditions.append(
             Condition("no scale", False, f"divided by {words}, which re-weights decisions after the fact")
@@ -157,15 +165,46 @@ class LargeAdvantageError(CreditError):
         return f"the advantage of {place} is {self.what}; {advice}"
 
 
-def _check_size(ledger: Entries, chosen: _Kind, largest: Largest, limit: float) -> None:
-    """Refuse advantages beyond the limit, with the numbers that they were made of.
+class LargeAdvantageWarning(UserWarning):
+    """Groups have no advantages, since one of theirs is beyond the limit."""
+
+
+def _without_large(ledger: Entries, chosen: _Kind, largest: Largest, limit: float, strict: bool) -> _Kind:
+    """`chosen` without the groups that have an advantage beyond the limit, which a condition counts.
 
     Raises:
-      LargeAdvantageError: the largest is more than `limit` spreads of its group's rewards.
+      LargeAdvantageError: all groups have one, or one has, if `strict`; with the numbers that it was made of.
     """
-    if largest.multiple <= limit:
-        return
-    amounts = chosen.credit
+    amounts, valid, over = chosen.credit, np.asarray(chosen.credit.valid), largest.of_group > limit
+    if not strict and (valid & ~over).any():
+        group = np.asarray(ledger.graph.group_ids)[np.asarray(ledger.graph.trace_ids)]
+        left, of = len(np.unique(group[valid & over])), counted(len(np.unique(group[valid])), "group")
+        why = (
+            f"{left} of {of} left out, with an advantage beyond {limit:g} spreads of rewards; their choices decide that"
+        )
+        warnings.warn(
+            f"groups are left out whose advantages exceed {limit:g} spreads of their rewards, which biases; a scale "
+            "bounds advantages, a larger limit admits these, and strict=True makes this an error",
+            LargeAdvantageWarning,
+            stacklevel=5,  # the caller of `Ledger.advantage`, past the check of arguments
+        )
+        rest = finish(
+            ledger.graph,
+            credit=jnp.asarray(amounts.credit),
+            baseline=jnp.asarray(amounts.baseline),
+            scale=jnp.asarray(amounts.scale),
+            stderr=jnp.asarray(amounts.stderr),
+            reason=jnp.where(valid & over, Reason.NO_DIVISOR, amounts.reason),
+            unit=amounts.unit,
+            estimand=amounts.estimand,
+            source=amounts.source,
+            centred=amounts.centred,
+            own_outcome=amounts.own_outcome,
+        )
+        spread = chosen.spread and _spread(ledger, rest, chosen.spread.plain, chosen.spread.none_fitted)
+        return chosen._replace(
+            credit=rest, conditions=[*chosen.conditions, Condition("size", False, why)], spread=spread
+        )
     trace = int(np.asarray(ledger.graph.trace_ids)[largest.event])
     here = np.asarray(ledger.graph.trace_ids) == trace
     sizes = {
@@ -227,18 +266,34 @@ def _control(
             _own_outcome([c for c in kept if c.source in control.used]),
             *(presence[source] for source in control.used),
         ]
-    spread = _spread(ledger, control.credit, "rloo" if baseline is None else "the reward minus the given baseline")
+    plain = "rloo" if baseline is None else "the reward minus the given baseline"
+    spread = _spread(ledger, control.credit, plain, _none_fitted(graph, control) if beta is None else "")
     return _Kind(control.credit, conditions, control.used, refused | control.refused, control.beta, spread)
 
 
-def _spread(ledger: Entries, credit: Credit, plain: str) -> Spread | None:
+def _none_fitted(graph: EventGraph, control: Control) -> str:
+    """Why no β was fitted; "" where one was."""
+    if np.any(np.abs(np.asarray(control.beta)) > 0) or not control.used:
+        return ""
+    claims = np.any(np.abs(np.asarray(control.others)) > 0, axis=0)
+    speaking = distinct(np.asarray(graph.trace_ids)[claims])
+    if not len(speaking):
+        return "no action can use a claim of another action of its trace"
+    families = np.unique(np.asarray(independent_groups(graph)), return_inverse=True)[1]
+    others = len(speaking) - int(np.bincount(families[speaking], minlength=int(families.max()) + 1).min())
+    needs = f"it needs {ENOUGH_TRACES} traces of other groups with claims"
+    return f"{needs}, there are {others}" if others < ENOUGH_TRACES else f"{needs} whose returns spread alike"
+
+
+def _spread(ledger: Entries, credit: Credit, plain: str, none_fitted: str) -> Spread | None:
     """None where no action has an advantage."""
     valid = np.asarray(credit.valid)
     if not valid.any():
         return None
     reward = np.asarray(ledger.reward_or_nan, np.float64)[np.asarray(ledger.graph.trace_ids)[valid]]
     before = reward - np.asarray(credit.baseline, np.float64)[valid]
-    return Spread(float(before.std()), float(np.asarray(credit.advantage, np.float64)[valid].std()), plain)
+    after = float(np.asarray(credit.advantage, np.float64)[valid].std())
+    return Spread(float(before.std()), after, plain, none_fitted)
 
 
 def _entry(ledger: Entries) -> _Kind:

@@ -70,6 +70,7 @@ TOLD = {
     "by_kind",
     "by_team",
     "origin",
+    "origins",
     "of_tasks",
     "lines",
     "comparison",

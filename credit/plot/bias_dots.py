@@ -75,7 +75,6 @@ def draw_methods(
     largest = max((row.k for row in rows), default=0)
     sizes = _sizes(k, largest)
     drawn = {size: of_size for size in sizes if (of_size := _of_size(rows, size, sizes))}
-    beyond = [size for size in sizes if size not in drawn]
     chosen = [row for of_size in drawn.values() for row in of_size]
     if not chosen:
         raise CreditError(f"no row has k = {k} or less; the rows have {sorted({row.k for row in rows})}")
@@ -105,8 +104,8 @@ def draw_methods(
     why = {(one.place, one.method): one.why for one in absent}
     everywhere = {one.method: one for one in absent if one.method not in {method for _, method in asked}}
     missing: dict[tuple[str, str], list[int]] = {}
-    for of_k, of_size in {**drawn, **dict.fromkeys(beyond, [])}.items():
-        for pair in asked.keys() - {(row.world, row.method) for row in of_size}:
+    for of_k in sizes:
+        for pair in asked.keys() - {(row.world, row.method) for row in drawn.get(of_k, ())}:
             missing.setdefault(pair, []).append(of_k)
     left_out = [
         Absent(

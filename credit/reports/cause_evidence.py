@@ -130,7 +130,7 @@ def cause_evidence(kinds: ComparedKinds, has: np.ndarray, looked: int = 1, p: fl
     known, found = np.isfinite(has) & kinds.told, kinds.counts(has)
     failed, yes, (alone, other) = kinds.failed[known], has[known] > 0, found.alone
     pairs, task = found.failed * found.succeeded, found.task
-    chance, low, high, *_ = kinds.test(has)
+    chance, low, high, *_ = kinds._replace(outcome=None).test(has)  # of these pairs
     tested = kinds.within and math.isfinite(low) and bool((alone + other).any())
     needed = 0
     if tested:
@@ -154,7 +154,7 @@ def cause_evidence(kinds: ComparedKinds, has: np.ndarray, looked: int = 1, p: fl
     return CauseEvidence(
         within=kinds.within,
         pairs=(int(pairs.sum()), len(np.unique(task[pairs > 0]))),
-        differing=(int((alone + other).sum()), len(np.unique(task[alone + other > 0]))),
+        differing=(int((alone + other).sum()), found.differing_tasks),
         failed_alone=int(alone.sum()),
         low=low if tested else None,
         high=high if tested else None,

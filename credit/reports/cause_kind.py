@@ -8,12 +8,13 @@ from credit.reports.cause_candidates import ALMOST, Candidate
 from credit.reports.compared_kinds import ComparedKinds
 from graphs.task_means import LEAST_TASKS, LEVEL
 
-__all__ = ["of_one_kind", "within_kinds"]
+__all__ = ["of_one_kind", "where_others_act", "within_kinds"]
 
 MOSTLY = 0.75
 """The part of what failed traces have more than others of their kind from which a cause is one of a kind."""
 PART = 0.25
-"""The part of the runs of a kind that have an agent from which others leave it out: half may go to wrong ones."""
+"""The part of the runs of a kind that have an agent from which others leave it out: half may go to wrong ones. So an
+agent that more others than this lack acts instead of one; in most others of its kind it is the right one."""
 
 
 def of_one_kind(kinds: ComparedKinds, has: np.ndarray) -> int:
@@ -35,6 +36,18 @@ def of_one_kind(kinds: ComparedKinds, has: np.ndarray) -> int:
     kind = int(names[int(np.argmax(adds))])
     its, others = (kinds.test(np.where((kinds.task == kind) == of, has, np.nan)) for of in (True, False))
     return -1 if its[3] >= LEVEL or (others[0] > 0.5 and others[3] < LEVEL) else kind  # NaN of too few tasks
+
+
+def where_others_act(kinds: ComparedKinds, has: np.ndarray) -> np.ndarray:
+    """Whether traces have an agent, NaN in kinds of which less than `PART` of the runs lack it: it acts rightly there.
+
+    Args:
+      kinds: which traces are compared, within kinds of task.
+      has: as of `ComparedKinds.counts`.
+    """
+    _, of = np.unique(kinds.task, return_inverse=True)
+    lacking, size = np.bincount(of, has == 0), np.bincount(of, np.isfinite(has))
+    return np.where((lacking >= PART * size)[of], has, np.nan)
 
 
 def within_kinds(kinds: ComparedKinds, every: list[Candidate], values: list[np.ndarray]) -> list[np.ndarray]:

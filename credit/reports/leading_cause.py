@@ -65,7 +65,7 @@ class LeadingCause:
       passed_over: in how many of all that have it only other calls of the tool by the agent succeeded later.
       beyond_chance: whether failed traces have it more often beyond chance; None where these are not of both kinds.
       p: of the test that says so, corrected for all causes, which come in its order; None without one.
-      close: whether it narrowly misses that.
+      close: whether it narrowly misses that, by the corrected p, too.
       wider: whether `--group-by task`, which compares traces of several models and systems, too, decides what is not
         decided here.
       across: what it is beyond chance across, and how traces within compare, where it is so only as `--group-by task`
@@ -83,7 +83,7 @@ class LeadingCause:
       one_side: the side that alone has it, of what failed traces have more often where sides are not told apart, and is
         not beyond chance within that side; None elsewhere.
       in_time: that a model's runs began mostly later than others, or earlier, in words; "" where they did not.
-      late: that it is what is done last in its runs, in words; "" where it is not.
+      late: that it is what is done last in its runs, or may follow from what went wrong, in words; "" of others.
       lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
     """
 
@@ -120,6 +120,12 @@ class LeadingCause:
     one_side: OneSide | None = None
     in_time: str = ""
     late: str = ""
+
+    @property
+    def is_far(self) -> bool:
+        """Whether its test within tasks is neither beyond chance nor near that."""
+        tested = self.beyond_chance is False and self.evidence is not None and self.evidence.low is not None
+        return tested and not (self.close or self.across or self.one_side or self.where_varied)
 
     def told(self) -> str:
         """The cause with its counts, and what one of its events says."""

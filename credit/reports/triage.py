@@ -224,12 +224,12 @@ class Triage:
         surely more common in failed traces, where none is."""
         if self.quiet and not self.endings:
             return self.quiet[0].lower() + self.quiet[1:].replace(": ", "; ", 1)
-        none = f"o {self._none()}."
+        none = f"o {self.none_commoner()}."
         if not self.quiet:
             return f"n{none}" if self.unsure else ""
         return " ".join([*(f"{one.words}." for one in self.endings), self.quiet, *[f"N{none}"] * self.unsure])
 
-    def _none(self) -> str:
+    def none_commoner(self) -> str:
         """What none is, behind `no`: what is beyond chance between tasks may not be so within those compared."""
         where = within_both(self.tasks, self.noun)
         return f"error, loop or end is more common in {self.kinds[0]} traces than chance allows{where}"
@@ -243,7 +243,7 @@ class Triage:
         none = [not (one.failed or one.succeeded) and one.position is not None for one in self.suspects]
         (bad, good), where = self.kinds, f" within {plural(self.noun)}" if self.tasks else ""
         behind = f"; behind the first {self.sure}" if self.sure > 1 else "; behind the first" if self.sure else ":"
-        chance = f"{behind} no {self._none()}"
+        chance = f"{behind} no {self.none_commoner()}"
         team = f"; of who takes part, in {plural(self.noun)} with such runs and others"
         return (
             f"{bad}, {good}: part of the {self.failed} {bad} and {self.succeeded} {good} traces with the same cause"

@@ -57,7 +57,7 @@ class SideComparison(ComparedSides):
         told |= {"by_kind": self.by_kind(), "costs_by_kind": self.costs_by_kind(), "teams": teams}
         told |= {"paid": self.success_cost(), "lines": self.lines(), "paid_by_side": paid, "in_time": self.in_time}
         told |= {"paid_tasks": self.paid_tasks, "by_owner": self.by_owner(), "by_agent": self.by_agent()}
-        told["origin"] = self.origin()
+        told["origin"], told["origins"] = self.origin(), self.origins()
         for name, of in (("tools", self.failing), ("empty_results", self.empty)):
             told[name] = [dataclasses.asdict(one) | {"stands_out": one.share.stands_out} for one in of]
         told["call_seconds"] = [dataclasses.asdict(one) | {"is_told": one.is_told} for one in self.times]
@@ -308,6 +308,10 @@ class SideComparison(ComparedSides):
 
         `certain`: of no others.
         """
+        return "; ".join(self._of_each_cost(certain))
+
+    def _of_each_cost(self, certain: bool) -> list[str]:
+        """`by_agent` of each cost, and of runs in which agents act."""
         own = {name: any(one.rises is not None for one in of) for name, of in self.agents.items()}
         rows = [row for row in self.rows if row.metric in own and (row.worth_telling or own[row.metric])]
         rows = rows or [row for row in self.rows if row.metric in own and not certain]
@@ -316,7 +320,8 @@ class SideComparison(ComparedSides):
         tested = any(one.test is not None and one.test.p is not None for row in rows for one in self.agents[row.metric])
         starred = any(own[row.metric] for row in rows)
         end = "* beyond chance" if starred else "agents undecided" if tested else "agents not tested"
-        return "; ".join([*told, end]) if any(told := [*filter(None, told)]) else ""
+        told = [*filter(None, told)]
+        return [*told[:-1], f"{told[-1]}; {end}"] if told else []
 
     def by_owner(self, *, of_seconds: bool | None = None, least: float = 0.0) -> str:
         """Whose errors, loops, calls and seconds changed beyond chance, with the means of the owner; "" for nobody.
@@ -340,14 +345,18 @@ class SideComparison(ComparedSides):
                          for key, said in told.items())  # fmt: skip
 
     def origin(self) -> str:
+        """`origins` in one line; "" without any."""
+        return "; ".join(self.origins())
+
+    def origins(self) -> list[str]:
         """`by_team`, and what changed beyond chance `by_owner`, `by_tool`, `by_verdict` and, of a cost, `by_agent`, for
-        a lead, or why not of money; seconds last; "" without any."""
+        a lead, or why not of money; seconds last."""
         name, why = self._uncosted()
         owned, seconds = (self.by_owner(of_seconds=of, least=LEAST_SHARE) for of in (False, True))
         untold = f"{name.replace('_', ' ')} is not told, as {why}" if name else ""
         times = told_times(self.times)
         leads = (self.by_team(), owned, self.by_tool(), times, self.by_verdict(certain=True), untold)
-        return "; ".join(filter(None, (*leads, self.by_agent(certain=True), seconds)))
+        return [*filter(None, (*leads, *self._of_each_cost(certain=True), seconds))]
 
     def but(self) -> list[str]:
         """What else may be behind `changed`, each once for both sides, and what of it is not known."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,11 +65,11 @@ LEGEND = (
 @click.option(
     "--advantage",
     type=click.Choice(["control", "entry", "even"]),
-    help="Also compute advantages to train on, into the file of --advantages-to.",
+    help="Also compute advantages to train on; needs --advantages-to, the file for them.",
 )
 @click.option(
     "--advantages-to", "target", metavar="FILE", callback=table_path, type=click.Path(dir_okay=False, path_type=Path),
-    help="File for the --advantage, besides that of -o: as `credit assign` writes it.",
+    help="File for the --advantage, which needs it: as `credit assign` writes it.",
 )  # fmt: skip
 @click.option("--scale", metavar="NAME", help="Divide the advantages by a scale: agent_name, role_name, or a method.")
 @click.option(
@@ -119,7 +120,8 @@ def compose(
     prints_table(output, as_json)
     asked.check()
     from credit.ledger.from_methods import compose_channels, compose_claims, with_versions
-    from credit.ledger.training import LargeAdvantageError
+    from credit.ledger.signal import LIMIT
+    from credit.ledger.training import LargeAdvantageError, LargeAdvantageWarning
     from credit.ledger_summary import ledger_summary
 
     traces = read_traces(paths, **reading)
@@ -136,9 +138,13 @@ def compose(
     signal = too_large = None
     if advantage is not None:
         asserted = [source for name in before for source in _sources(name, claims, ledger, weights)]
-        limit = {} if max_advantage is None else {"limit": max_advantage}
+        limit = LIMIT if max_advantage is None else max_advantage
         try:
-            signal = ledger.advantage(advantage, scale=_scale(scale, claims), decided_before=tuple(asserted), **limit)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", LargeAdvantageWarning)  # a condition below says it
+                signal = ledger.advantage(
+                    advantage, scale=_scale(scale, claims), decided_before=tuple(asserted), limit=limit
+                )
         except LargeAdvantageError as error:  # the ledger holds all the same
             too_large = error
         else:

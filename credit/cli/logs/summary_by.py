@@ -226,7 +226,8 @@ def summary(
         shown_causes = {(one.trace, one.event) for one in findings}
         worst = told_causes(tuple(one for one in causes if (one.trace, one.event) not in shown_causes))
         worst += left_untold(causes, differences.lacking_agents(), swap_unexplained(differences, causes)[1])
-        print_lines(console, "What else went wrong", worst)
+        may = bool(causes) and all(one.is_far for one in causes)
+        print_lines(console, f"What {'may have gone' if may else 'else went'} wrong", worst)
         above = " ".join(one.told for one in findings)
         beside = [f"{told[0].upper()}{told[1:]}." for told in (teams, systems) if told and told[1:] not in above]
         beside += [f"{end.words}." for end in result.endings if end.words not in above]

@@ -86,9 +86,9 @@
   const others = causes.filter((cause) => !findings.some((one) => one.trace === cause.trace && one.event === cause.event));
   const further = others.map((one) => [...prose(sentence(one.told)), " ", by_side(one), opener(one.trace, one.event, "Show it")]);
   section("detail", "In more detail", ...[
-    ...listed("What else went wrong:", [...further, ...triage.untold.map(prose)]),
+    ...listed(findings.some((one) => one.name === "What went wrong most" && !one.trace) ? "What may have gone wrong:" : "What else went wrong:", [...further, ...triage.untold.map(prose)]),
     sides ? said(`From ${sides.heads.join(" to ")}:`, ended(sides.changed)) : null,
-    sides && sides.origin ? said("Where it comes from:", ...prose(ended(sides.origin))) : null,
+    ...listed("Where it comes from:", sides ? sides.origins.map((one) => prose(sentence(one))) : []),
     ...listed("But:", sides ? sides.caveats : []),
     price ? said(`${price[0].toUpperCase()}${what.slice(1)}:`, ended(price.slice(what.length + 2))) : null,
     said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", triage.slowest && !findings.some((one) => one.told.includes(triage.slowest)) ? ` ${triage.slowest}.` : ""),

@@ -385,7 +385,9 @@ def test_a_reader_without_javascript_has_the_caveats_of_the_lead_one_by_one(tmp_
     shown, sides = without_script(out.read_text()), embedded(out.read_text())[0]["overview"]["sides"]
     assert "differ in model" in " ".join(sides["caveats"]) and sides["origin"]
     assert f"<b>But:</b></p><ul>{''.join(f'<li>{escape(line)}</li>' for line in sides['caveats'])}</ul>" in shown
-    assert f"<b>Where it comes from:</b> {escape(sides['origin'])}.</p>" in shown
+    assert "; ".join(sides["origins"]) == sides["origin"]  # it was one paragraph of six lines
+    for one in sides["origins"]:
+        assert f"<li>{escape(f'{one[0].upper()}{one[1:]}')}.</li>" in shown
 
 
 def test_logs_without_outcomes_and_without_text(tmp_path: Path) -> None:

@@ -122,6 +122,26 @@ def test_an_agent_is_left_out_of_no_task_that_seldom_has_it() -> None:
     assert len(found) >= 3 and all(one.where_varied and one.where_varied[4] <= 2 for one in found)
 
 
+def test_an_agent_that_acts_rightly_in_most_runs_of_a_kind_is_counted_in_others() -> None:
+    """Runs in which account acts instead of billing were 38, 25 of them of kind login, where account is right."""
+    random, found = np.random.default_rng(13), list[LeadingCause]()
+    for _ in range(12):
+        found += causes(requests(random, runs=300, wrong="cancel", loss=0.6, strays=0.1, harm=0.3, hardest=0.3))
+    acting = [one for one in found if re.search(r"in which \w+ acts", one.words)]
+    homes = [(one.words.split(" acts")[0], (one.mostly_of or (one.of_kind, 0))[0]) for one in acting]
+    assert len(acting) >= 6
+    assert not any(kind and words.endswith(AGENTS[KINDS.index(kind) // 2]) for words, kind in homes)
+
+
+def test_what_systems_leave_too_few_runs_to_tell_is_told_across_them() -> None:
+    random, found = np.random.default_rng(14), list[LeadingCause]()
+    for _ in range(10):
+        found += causes(requests(random, runs=110, wrong="cancel", hardest=0.3))
+    assert {one.words for one in found if one.across.startswith("systems and models, ")} == {
+        "runs of kind cancel in which technical acts instead of account"
+    }
+
+
 def test_a_stray_of_any_kind_is_not_of_one() -> None:
     random = np.random.default_rng(3)
     told = [one for _ in range(10) for one in causes(requests(random, runs=400, strays=0.3, harm=0.5))]

@@ -455,6 +455,52 @@ def test_causes_of_graded_outcomes_are_of_the_worse_traces_of_their_task(tmp_pat
     )
 
 
+def test_a_cause_of_the_worst_graded_outcomes_is_found_where_two_classes_lose_it(tmp_path: Path) -> None:
+    """Of 41 tasks with planted causes the head named half of those that a test of the outcomes themselves finds."""
+    noise = np.random.default_rng(0).random(48) < 0.3
+    rows = [run(i, ["index"] * (i % 4 == 2 * (i < 12)) + ["shell"] * bool(noise[i]), rewards={"team": i % 4 / 10})
+            for i in range(48)]  # fmt: skip
+    cause, *_ = leading_causes(logs(tmp_path, rows))
+    assert cause.tool == "index" and cause.beyond_chance
+    assert cause.told().endswith("in 9 of 24 worse traces and 3 of 24 better ones (beyond chance)")
+
+
+def of_pairs(failed: dict[str, range], succeeded: dict[str, range], tasks: int = 24) -> list[dict[str, Any]]:
+    """A failed and a succeeded run of each task, and in which tasks a tool fails in either."""
+    return [
+        run(i, [tool for tool, of in (succeeded if i % 2 else failed).items() if i // 2 in of],
+            task_id=f"q{i // 2}", rewards={"team": i % 2})
+        for i in range(2 * tasks)
+    ]  # fmt: skip
+
+
+def test_a_cause_is_just_short_of_beyond_chance_by_the_p_that_counts_all_causes_alone(tmp_path: Path) -> None:
+    """It was said at a corrected p of 1."""
+    down = {"index": range(9), "editor": range(0, 24, 2), "shell": range(12)}
+    up = {"index": range(10, 12), "editor": range(1, 24, 2), "shell": range(12, 24)}
+    cause, *_ = leading_causes(logs(tmp_path, of_pairs(down, up)))
+    assert cause.tool == "index" and cause.p is not None and cause.p > 0.1
+    assert not cause.close and ": undecided; about " in cause.told()
+
+
+def test_what_may_follow_from_failing_stands_behind_what_is_undecided(tmp_path: Path) -> None:
+    down = {"index": range(24), "editor": range(2, 11), "shell": range(12, 24)}
+    causes = leading_causes(logs(tmp_path, of_pairs(down, {"editor": range(11, 13)})))
+    assert [(one.tool, one.beyond_chance, one.late != "") for one in causes] == [
+        ("index", True, False), ("editor", False, False), ("shell", True, True)
+    ]  # fmt: skip
+
+
+def test_one_agent_of_too_few_tasks_gives_way_to_all_agents(tmp_path: Path) -> None:
+    """Loops of one searcher, 6 against 0 in too few tasks to tell, stood before those of all searchers."""
+    records = of_pairs({"index": range(14)}, {"index": range(14, 20)})
+    for one in records[12:]:
+        for event in one["events"]:
+            event["agent"] = "tester"
+    cause, *_ = leading_causes(logs(tmp_path, records))
+    assert cause.words.startswith("failed calls of index by any of 2 agents")
+
+
 def test_errors_of_model_calls_are_told_with_what_their_status_says(tmp_path: Path) -> None:
     """67 planted `error: 429 …` were four rows `error`, and errors `outside of tool calls`: 429 stood nowhere."""
     rows = [run(i, []) for i in range(8)]
@@ -496,7 +542,9 @@ def test_a_cause_that_one_system_has_may_be_of_the_system(tmp_path: Path, named:
         won = float(k > (2 if is_new and task < 6 else 0) or (not is_new and task < 6))
         more = {"trace_id": f"t{number}", "task_id": f"q{task}", "rewards": {"team": won}, named: f"v{is_new + 1}"}
         rows.append(run(0, ["index"] * (is_new and task < 3)) | more)
-    (cause,) = leading_causes(logs(tmp_path, rows))
+    read = logs(tmp_path, rows)
+    (cause,) = leading_causes(read, of_model="model")  # else the model itself is one
+    assert (leading_causes(read)[0].words == "runs of model v2") == (named == "model")
     assert cause.beyond_chance is False
     why = f"; harder tasks or what else differs in {named} v2 may be why)"
     assert why in cause.told(), cause.told()
