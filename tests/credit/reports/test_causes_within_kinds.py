@@ -122,23 +122,6 @@ def test_an_agent_is_left_out_of_no_task_that_seldom_has_it() -> None:
     assert len(found) >= 3 and all(one.where_varied and one.where_varied[4] <= 2 for one in found)
 
 
-
-
-@pytest.mark.filterwarnings("error:constrained_layout")
-@pytest.mark.parametrize("worlds", [1, 3])
-def test_what_is_left_out_at_a_size_takes_no_panel_and_no_room(worlds: int) -> None:
-    sizes, nan = (2, 4, 8), float("nan")
-    rows = [
-        Row(name, f"world-{place}", k, *[nan if place == k // 8 - 1 else 0.5] * 8)
-        for place in range(worlds) for k in sizes for name in NAMES[:3]
-    ]  # fmt: skip
-    absent = [Absent(name, "world-0", "too many groups", 8) for name in NAMES[:3]]
-    figure = draw_methods(rows, k=sizes, absent=absent)
-    lay_out(figure)
-    titles = list(dict.fromkeys(axes.get_title() for axes in figure.axes))
-    assert titles == [f"groups of {k}" for k in sizes if worlds > 1 or k < 8]
-    assert "groups of 8 (too many groups)" in figure.legends[0].get_title().get_text().replace("\n", " ")
-    assert refine(figure, size=(12, 9)).get_size_inches().tolist() == [12, 9]
 def test_an_agent_that_acts_rightly_in_most_runs_of_a_kind_is_counted_in_others() -> None:
     """Runs in which account acts instead of billing were 38, 25 of them of kind login, where account is right."""
     random, found = np.random.default_rng(13), list[LeadingCause]()
