@@ -142,14 +142,14 @@ class Advice:
         """The command to train with if `trial.question` is answered with yes; "" without a question."""
         if not self.trial.question:
             return ""
-        return self._control + "".join(f" --decided-before {name}" for name in self._centred)
+        return self._control + "".join(f" --decided-before {name}" for name in self.trial.claims)
 
     @property
     def trained_with(self) -> str:
         """The result of the stored comparison of training signals for such advantages; "" without one."""
         if self.baseline != "rloo":
             return ""
-        claim = self._centred[0] if self.trial.method == "control" else ""
+        claim = self.trial.claims[0] if self.trial.method == "control" else ""
         return f"{TRAINED_WITH[claim]}: {TRAINED_ON}"
 
     @property
@@ -171,13 +171,9 @@ class Advice:
         return tuple(row for row in rows if row[1])
 
     @property
-    def _centred(self) -> list[str]:
-        return [name for name in self.compose if name in CENTRED]
-
-    @property
     def _control(self) -> str:
         return (
-            f"credit compose {self._logs} {self._methods(self._centred)} -o ledger.parquet "
+            f"credit compose {self._logs} {self._methods(self.trial.claims)} -o ledger.parquet "
             "--advantage control --advantages-to advantages.parquet"
         )
 
@@ -233,15 +229,16 @@ def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
     """
     branches, baseline, compose = _recommended(traces)
     allowed = {branch.method: branch for branch in branches if branch.method}
+    trial = try_advice(traces, baseline, compose, _controls(traces), allowed)
     return Advice(
         branches=branches,
         questions=tuple(_on_these_logs(question, allowed) for question in answer_questions(traces)),
         baseline=baseline,
         compose=compose,
         luck=_luck(traces),
-        warnings=tuple(_warnings(traces, compose)),
+        warnings=tuple(_warnings(traces, (*compose, *trial.claims))),
         inputs=tuple(inputs),
-        trial=try_advice(traces, baseline, compose, [name for name in compose if name in CENTRED], allowed),
+        trial=trial,
     )
 
 
@@ -282,6 +279,16 @@ def _recommended(traces: Traces) -> tuple[tuple[Branch, ...], str, tuple[str, ..
     if not claims and _pays_events(traces):
         claims = [name for name in methods if name == "turn_baseline"]
     return branches, baseline, tuple(claims)
+
+
+def _controls(traces: Traces) -> dict[str, OnLog]:
+    """The methods whose claims `control` may take, whichever a branch prefers, and what is known of them."""
+    states, joint = availability(traces), has_joint_turns(traces)
+    return {
+        name: on_log(traces, name, control=True)
+        for name in CENTRED
+        if states[name].state == "computable" and not (joint and "context" in METHODS[name].needs)
+    }
 
 
 def _luck(traces: Traces) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -31,6 +32,7 @@ class Trial:
       method: what supplies the advantages: "control", a name of `credit.METHODS`, with an option where outcomes of
         agents are added to those of traces, or "" where all numbers would be 0. "control" only where it has a lower
         standard deviation than the baseline.
+      claims: the methods whose claims "control" takes, here or where `question` is answered with yes.
       unless: what the log leaves open, and would bias the method; "" where it is known to have no bias.
       effect: the standard deviation before and after, in words.
       question: what the logs cannot tell and decides whether "control" has no bias; "" where it needs no answer.
@@ -40,6 +42,7 @@ class Trial:
     """
 
     method: str = ""
+    claims: tuple[str, ...] = ()
     unless: str = ""
     effect: str = ""
     question: str = ""
@@ -49,9 +52,13 @@ class Trial:
 
 
 def try_advice(
-    traces: Traces, baseline: str, compose: Sequence[str], centred: Sequence[str], allowed: Mapping[str, OnLog]
+    traces: Traces,
+    baseline: str,
+    compose: Sequence[str],
+    controls: Mapping[str, OnLog],
+    allowed: Mapping[str, OnLog],
 ) -> Trial:
-    """Try "control" with the centred claims, then the baseline, then other methods; the first that gives numbers.
+    """Try "control" with each of its claims and with all, then the baseline, then others; the first that gives numbers.
 
     Methods known to have no bias come before those of which the log leaves it open; others are never tried.
 
@@ -59,24 +66,35 @@ def try_advice(
       traces: what was read.
       baseline: the method that supplies the total, "" where there is none.
       compose: methods whose claims a ledger to read has.
-      centred: those of them whose claims have mean 0 under the policy.
+      controls: what is known of the methods whose claims have mean 0 under the policy.
       allowed: what is known of the methods of the branches, the best first.
 
     Examples:
       >>> import credit
       >>> _, _, rows = credit.from_columns(group=[0] * 3, trace=["a", "b", "c"], reward=[1.0, 0.0, 0.5])
-      >>> try_advice(rows.traces, "rloo", [], [], {"rloo": OnLog(unbiased=True)}).effect
+      >>> try_advice(rows.traces, "rloo", [], {}, {"rloo": OnLog(unbiased=True)}).effect
       'standard deviation over 3 actions: outcomes 0.408, advantages 0.612'
     """
     trial = Trial()
-    if baseline and compose:
-        claims = {name: run(traces, name) for name in (baseline, *compose)}
-        trial = _try_report(traces, claims)
-        left_open = [f"{name}: {allowed[name].but}" for name in (baseline, *centred) if _left_open(allowed[name])]
-        if centred and left_open:
-            trial = dataclasses.replace(trial, refused={**trial.refused, "control": "; ".join(left_open)})
-        elif centred:
-            trial = _try_control(traces, {name: claims[name] for name in (baseline, *centred)}, trial)
+    if baseline and (compose or controls):
+        claims = {name: run(traces, name) for name in dict.fromkeys((baseline, *compose, *controls))}
+        if compose:
+            trial = _try_report(traces, {name: claims[name] for name in (baseline, *compose)})
+        doubts = {baseline: allowed[baseline], **controls}
+        left_open = [f"{name}: {of.but}" for name, of in doubts.items() if _left_open(of)]
+        usable = [name for name, of in controls.items() if not (_left_open(of) or _left_open(allowed[baseline]))]
+        sets = [[name] for name in usable] + ([usable] if len(usable) > 1 else [])
+        tried = [_try_control(traces, {name: claims[name] for name in (baseline, *names)}) for names in sets]
+        best = min(tried, key=lambda one: one.after, default=None)
+        refused = [*(left_open if controls else []), *(one.why for one in tried if one.why)]
+        if best is not None and best.after < math.inf:
+            refused = [why for why in refused if why != best.why]
+            if best.why:
+                trial = dataclasses.replace(trial, claims=best.claims, question=best.why, effect_if_so=best.effect)
+            else:
+                trial = dataclasses.replace(trial, claims=best.claims, method="control", effect=best.effect)
+        if refused:
+            trial = dataclasses.replace(trial, refused={**trial.refused, "control": "; ".join(dict.fromkeys(refused))})
     if trial.method:
         return trial
     for name, found in sorted(allowed.items(), key=lambda item: not item[1].unbiased):  # stable: the best first
@@ -113,26 +131,32 @@ def _try_report(traces: Traces, claims: Mapping[str, Credit]) -> Trial:
     )
 
 
-def _try_control(traces: Traces, claims: Mapping[str, Credit], trial: Trial) -> Trial:
-    """With `method` "control" if it narrows the advantages, `question` if it would, else with why not."""
+class _Tried(NamedTuple):
+    """What "control" gives: its standard deviation, infinite where that is no less, and why it is not recommended."""
+
+    claims: tuple[str, ...]
+    after: float
+    effect: str
+    why: str
+
+
+def _try_control(traces: Traces, claims: Mapping[str, Credit]) -> _Tried:
+    """Of the claims behind the baseline; where it would narrow if all was decided before, `why` asks that."""
+    names = tuple(claims)[1:]
     try:
         ledger = compose_claims(traces, claims)
         signal = ledger.advantage("control", strict=True)
-        if signal.narrows:
-            return dataclasses.replace(trial, method="control", effect=signal.effect)
-        refused = signal.refused
-        if refused:
-            centred = list(claims)[1:]
-            signal = ledger.advantage(
-                "control", strict=True, decided_before=tuple(claims[name].source for name in centred)
-            )
+        refused = {**ledger.refused, **signal.refused}
+        if not signal.narrows and signal.refused:
+            before = tuple(claims[name].source for name in names)
+            signal = ledger.advantage("control", strict=True, decided_before=before)
     except CreditError as error:  # the command would end with it
-        return dataclasses.replace(trial, refused={**trial.refused, "control": str(error)})
+        return _Tried(names, math.inf, "", f"{', '.join(names)}: {error}")
     why = "; ".join(f"{source}: {reason}" for source, reason in refused.items())
-    if signal.narrows:
-        return dataclasses.replace(trial, question=why, effect_if_so=signal.effect)
-    why = signal.effect if signal.used else why
-    return dataclasses.replace(trial, refused={**trial.refused, "control": why} if why else trial.refused)
+    if signal.narrows and signal.spread is not None:
+        return _Tried(names, signal.spread.after, signal.effect, why)
+    effect = f"{', '.join(names)}: {signal.effect}"
+    return _Tried(names, math.inf, "", effect if signal.used else why)
 
 
 def _effect(traces: Traces, result: Credit) -> str:

@@ -86,8 +86,8 @@ def main_findings(
         found.append((0, MainFinding("Traces with an outcome", selected)))
     if compared is not None and change:
         where = "".join(f" {_sentence(more)}" for more in (compared.by_team(), compared.in_time) if more)
-        first, second = compared.sides.heads
-        begun = second.removeprefix("runs ") if compared.sides.dated else f"from {first} to {second}"
+        before, after = compared.sides.heads
+        begun = after.removeprefix("runs ") if compared.sides.dated else f"from {before} to {after}"
         name = f"What changed {begun}"
         found.append((1, MainFinding(name, f"{change}{where} {others}".rstrip())))
     far = bool(causes) and all(one.is_far for one in causes)

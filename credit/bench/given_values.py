@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 
-__all__ = ["GIVEN_VALUES", "VALUES", "WRONG", "values_given"]
+from credit.methods.own_functions import is_own, load_function
+
+__all__ = ["GIVEN_VALUES", "VALUES", "WRONG", "unpaid", "values_given"]
 
 GIVEN_VALUES = {
     "bias": "values: the true ones",
@@ -27,6 +30,25 @@ VALUES = frozenset({"value", "q_value", "target_value"})
 
 ONE_TOKEN = ("bias", "snr")
 """Benchmarks whose decisions have one token each, so that the length of a trace is its number of decisions."""
+
+
+UNPAID = (
+    "no event has a reward of its own here: what own functions do with `event_reward` was not measured; "
+    "`credit bench bias --world stop-rewards` measures it"
+)
+
+
+def unpaid(name: str) -> list[str]:
+    """The caveat of a function of one's own that takes `event_reward`, where a benchmark's logs have none.
+
+    Args:
+      name: of a method.
+
+    Examples:
+      >>> unpaid("rloo"), len(unpaid("estimators:rloo"))
+      ([], 1)
+    """
+    return [UNPAID] * (is_own(name) and "event_reward" in inspect.signature(load_function(name)).parameters)
 
 
 def values_given(bench: str, needs: Iterable[str], *, wrong: bool = False) -> str:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from credit.reports.cause_candidates import Candidate
+from credit.reports.cause_candidates import ALMOST, Candidate
 from credit.reports.cause_tests import CauseTest
 from credit.reports.compared_kinds import ComparedKinds
 from credit.reports.handoffs import of_any_instead
 from graphs.task_means import LEVEL
 
-__all__ = ["ALMOST", "acting_instead"]
-
-ALMOST = 0.8
-"""The part of runs that is almost all."""
+__all__ = ["acting_instead"]
 
 
 def acting_instead(

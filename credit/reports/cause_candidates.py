@@ -17,16 +17,19 @@ from credit.reports.handoffs import handoffs
 from credit.reports.judged_traces import JudgedTraces
 from credit.reports.leading_cause import NAME
 from credit.reports.missing_lines import lacking_traces
-from credit.reports.model_failures import ModelFailures, OneModel
+from credit.reports.model_failures import ModelFailures, OneModel, named_agents
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
 from graphs.task_means import LEVEL
 from graphs.text import printable
 from graphs.traces.batch import Traces
-from graphs.traces.event_models import event_models
+from graphs.traces.event_models import agent_models, event_models
 
-__all__ = ["Candidate", "candidates", "of_models", "of_teams"]
+__all__ = ["ALMOST", "Candidate", "candidates", "of_fallbacks", "of_models", "of_teams"]
 
+ALMOST = 0.8
+"""The part of runs, or of an agent's loops, that is almost all."""
+LOOPS = "loops of {}"
 LATER = " that did not succeed later"
 """What ends the words for failed calls, whose log has arguments: the same call, by the same agent."""
 
@@ -38,7 +41,7 @@ class Candidate(NamedTuple):
     `of_team`: it is who takes part; `of_agent`: which one does, or does not, "" of several. `quotes`: what its event
     says shows it. `beside`, `lengths`: as of `Handoff`. Of a model of an agent: `test`, the chance that a failed trace
     has it, its p in `model_failures`, that p alone, and whether the p of each model of this agent is beyond chance;
-    `sides`, as of `LeadingCause`.
+    `sides`, as of `LeadingCause`. `follows`: that it may follow from what went wrong.
     """
 
     kind: str
@@ -56,6 +59,7 @@ class Candidate(NamedTuple):
     lengths: tuple[np.ndarray, ...] = ()
     test: tuple[float, float, float, bool] | None = None
     sides: str = ""
+    follows: bool = False
 
     @property
     def is_left_out(self) -> bool:
@@ -89,12 +93,20 @@ def candidates(traces: Traces, calls: ToolCalls, *, with_empty: bool) -> Iterato
     kinds: tuple[tuple[str, str, np.ndarray, np.ndarray, np.ndarray], ...] = (
         ("failed calls of {}", LATER, calls.unmended, failing, calls.passed_over),
         ("failed calls of {}", ", the same 3 times or more in a row", np.array(broken, np.int64), failing, none),
-        ("loops of {}", "", np.array(looping, np.int64), whole, none),
+        (LOOPS, "", np.array(looping, np.int64), whole, none),
         ("errors of model calls", "", alone[of_models], failing, none),
         ("answers", " cut at a limit of tokens", cut, whole & np.isin(formats, formats[trace[cut]]), none),
         ("errors", " outside of tool calls", alone[~of_models], failing, none),
         *([("empty results of {}", "", calls.empty.rows, whole & calls.empty.tells, none)] if with_empty else []),
     )
+    of_agents = dict[str, dict[str, list[int]]]()
+    for row in looping:
+        of_agents.setdefault(names[agent[row]], {}).setdefault(tools[row] or "", []).append(row)
+    split = {name: [*by.values()] for name, by in of_agents.items()
+             if max(map(len, by.values())) < ALMOST * sum(map(len, by.values()))}  # fmt: skip
+    for name, by_tool in split.items():
+        words = f"loops of any of {len(by_tool)} tools by {printable(name, NAME)}"
+        yield Candidate(f"loops by {name}", words, name, "", np.sort(np.concatenate(by_tool)), whole)
     for begin, end, rows, tells, passed in kinds:
         of: dict[str, dict[str, list[int]]] = {}
         for row, call in zip(rows.tolist(), calls.owners[rows].tolist(), strict=True):
@@ -108,7 +120,8 @@ def candidates(traces: Traces, calls: ToolCalls, *, with_empty: bool) -> Iterato
                 words = f"{what} {by_whom}{end}"
                 if end == LATER and np.isin(its, calls.last_of_tool).all():
                     words = f"{what.replace('failed', 'failed last', 1)} {by_whom}"
-                yield Candidate(what, words, name, tool, its, tells, passed)
+                kind = f"loops by {name}" if begin == LOOPS and name in split else what
+                yield Candidate(kind, words, name, tool, its, tells, passed)
                 # A retry has other arguments where each call has, as patches do: so what worked later is no failure.
                 if 0 < len(left := np.setdiff1d(its, passed)) < len(its):
                     yield Candidate(what, f"{what} {by_whom} after which none succeeded", name, tool, left, tells, none)
@@ -160,9 +173,12 @@ def of_models(
         used, (tells, has) = failures.used[agent], np.zeros((2, n.traces), bool)
         tells[[*used]] = True
         has[[row for row, name in used.items() if name == named]] = True
-        rows = np.flatnonzero(known & (names[acting] == agent) & has[trace])
+        whose = np.isin(names[acting].astype(str), failures.alike[agent]) if agent else True
+        rows = np.flatnonzero(known & whose & has[trace])
         rows = rows[np.unique(trace[rows], return_index=True)[1]]
-        words = f"runs in which {printable(agent, NAME)} has {printable(named, NAME)}"
+        who, what = printable(agent, NAME * 3), printable(named, NAME)
+        has_it = "has" if len(failures.alike.get(agent, ())) < 2 else "have"
+        words = f"runs in which {who} {has_it} {what}" if agent else f"runs of model {what}"
         found = Candidate(
             f"model of {agent}", words, agent, "", rows, tells, quotes=False, test=(0.0, math.nan, math.nan, True)
         )
@@ -170,8 +186,43 @@ def of_models(
             yield found
             continue
         chance, *_ = kinds.test(np.where(tells, has, math.nan)[kinds.rows])
-        its = [of for of in of_agents[agent] if of.tasks]
+        its = [of for of in of_agents.get(agent, failures.models) if of.tasks]
         other = next(of.name for of in its if of.name != named)
         pair = f"={other},{named}" if len({*used.values()}) > 2 else ""
         test = chance, one.p, one.alone, all(of.p < LEVEL for of in its)
-        yield found._replace(sides=f"model:{agent}{pair}", test=test)
+        word = f"model:{failures.alike[agent][0]}" if agent else "model"
+        yield found._replace(sides=f"{word}{pair}", test=test)
+
+
+def of_fallbacks(traces: Traces, of_model: str) -> Iterator[Candidate]:
+    """Runs in which an agent, or any of several, goes on with another model than it began with, with its first action
+    there; but those of the agent, or of all, whose models the sides are."""
+    n, names = traces.sizes, traces.agents["name"].to_pylist()
+    models, model = event_models(traces)
+    began = agent_models(traces, every=True)
+    trace, acting = (np.asarray(of)[: n.events].tolist() for of in (traces.graph.trace_ids, traces.graph.agent_ids))
+    found: dict[str, dict[str, dict[int, int]]] = {}
+    for row in np.flatnonzero(np.asarray(traces.graph.action_mask)[: n.events]).tolist():
+        agent, name, of = names[acting[row]], models[model[row]], trace[row]
+        if name and began[agent][of] != name and of_model not in ("model", f"model:{agent}"):
+            found.setdefault(name, {}).setdefault(agent, {}).setdefault(of, row)
+    for name, by in found.items():
+        having = {of for its in by.values() for of in its}
+        if together := all(its.keys() == having & began[agent].keys() for agent, its in by.items()):
+            whose = [(named_agents([printable(agent, NAME) for agent in by]), [*by])]
+        else:
+            whose = [(printable(agent, NAME), [agent]) for agent in by]
+            whose.append((f"any of {len(by)} agents", [*by]))
+        for who, agents in whose:
+            before = {began[agent][of] for agent in agents for of in by[agent]}
+            tells = np.zeros(n.traces, bool)
+            tells[[of for agent in agents for of, first in began[agent].items() if first != name]] = True
+            rows = np.unique([row for agent in agents for row in by[agent].values()])
+            after = printable(min(before), NAME) if len(before) == 1 else "another model"
+            words = f"runs in which {who} used {printable(name, NAME)} after {after}"
+            alone = agents[0] if together or len(agents) == 1 else ""
+            sides = f"model:{alone}={min(before)},{name}" if alone and {*began[alone].values()} == before else ""
+            yield Candidate(
+                f"fallback to {name}", words, alone, "", rows, tells, quotes=False, sides=sides * (len(before) == 1),
+                follows=True,
+            )  # fmt: skip

@@ -154,7 +154,7 @@ def cause_evidence(kinds: ComparedKinds, has: np.ndarray, looked: int = 1, p: fl
     return CauseEvidence(
         within=kinds.within,
         pairs=(int(pairs.sum()), len(np.unique(task[pairs > 0]))),
-        differing=(int((alone + other).sum()), len(np.unique(task[alone + other > 0]))),
+        differing=(int((alone + other).sum()), found.differing_tasks),
         failed_alone=int(alone.sum()),
         low=low if tested else None,
         high=high if tested else None,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from credit.reports.acting_instead import ALMOST
-from credit.reports.cause_candidates import Candidate
+from credit.reports.cause_candidates import ALMOST, Candidate
 from credit.reports.compared_kinds import ComparedKinds
 from graphs.task_means import LEAST_TASKS, LEVEL
 

@@ -13,7 +13,7 @@ from credit.reports.cause_candidates import Candidate
 from credit.reports.compared_kinds import ComparedKinds
 from graphs.task_means import LEVEL, fact_of, holm
 
-__all__ = ["CauseTest", "more_failed", "p_across", "tested", "told_by_others"]
+__all__ = ["CLOSE", "CauseTest", "more_failed", "p_across", "tested", "told_by_others"]
 
 CLOSE = 2 * LEVEL
 """The p below which a cause that is not beyond chance is undecided."""

@@ -56,7 +56,8 @@ class Handoff(NamedTuple):
 def handoffs(
     traces: Traces, calls: ToolCalls, differs: Callable[[np.ndarray], bool], failed: np.ndarray
 ) -> Iterator[Handoff]:
-    """Runs with each agent, then those without it, and those with other agents than most runs of their task have.
+    """Runs with each agent, then those without it, and those with others than most runs of their task have in the place
+    of agents that these have. An agent more, or less, is told by the first two.
 
     More agents act in longer runs. So where failed runs have more or fewer actions, who takes part is compared beside
     runs of its length. One agent is only where they have more or fewer without its actions and those of agents in its
@@ -82,11 +83,11 @@ def handoffs(
     Examples:
       >>> import credit
       >>> _, _, rows = credit.from_columns(
-      ...     group=["q"] * 8, trace=["a", "a", "b", "b", "c", "c", "d", "d"], agent=["x", "y"] * 3 + ["x", "z"],
-      ...     reward=[1.0] * 6 + [0.0] * 2)
-      >>> found = handoffs(rows.traces, ToolCalls(rows.traces), lambda of: False, np.arange(4) > 2)
-      >>> [(one.words, one.rows.tolist()) for one in found]
-      [('runs with other agents than most runs of their task (1 without y)', [7])]
+      ...     group=["q"] * 8 + ["r"] * 4, trace=["a", "a", "b", "b", "c", "c", "d", "d", "e", "e", "f", "f"],
+      ...     agent=["x", "y"] * 3 + ["x", "z"] * 3, reward=[1.0] * 6 + [0.0] * 2 + [1.0] * 4)
+      >>> found = handoffs(rows.traces, ToolCalls(rows.traces), lambda of: False, np.arange(6) == 3)
+      >>> [(one.words, one.rows.tolist()) for one in found if not one.of_agent]
+      [('runs with other agents than most runs of their task (1 without y, 1 with z)', [7])]
     """
     every, acts, tells = taking_part(traces, calls)
     some, none = ((of & tells).sum(axis=1) for of in (acts, ~acts))
@@ -126,6 +127,7 @@ def handoffs(
         beside = None if lengths[i] or not usual[i] else _alike(acts, acts[i], tell, version)
         yield Handoff(without_agent(names[i]), last[tell & ~acts[i]], tell, False, names[i], beside, lengths[i])
     unlike, fewest, others = _unlike(traces, formats, acts, whole, task)
+    unlike &= (acts & fewest).any(axis=0) & (~acts & ~fewest).any(axis=0)  # an agent in the place of another
     rows = last.copy()
     for i in range(len(names)):  # the first agent that most of the others lack
         extra = acts[i] & fewest[i]
@@ -206,7 +208,7 @@ def _unlike(
         key = _coded(np.stack([of, formats, whole]))
         pairs, same, size = np.unique(np.stack([key, team]), axis=1, return_inverse=True, return_counts=True)
         others, alike = (np.bincount(key) - 1)[key], (size - 1)[same.ravel()]
-        lacking = [2 * (np.bincount(key, acts)[key] - 1) <= others for acts in acting]
+        lacking = [2 * (np.bincount(key, acts)[key] - acts) <= others for acts in acting]
         settled = np.bincount(key, (2 * alike >= others) & (others > 0))[key] > 0
         order = np.lexsort((size, pairs[0]))  # the last one of each key is of most runs
         most = pairs[1, order[np.searchsorted(pairs[0, order], key, "right") - 1]]

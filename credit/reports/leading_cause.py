@@ -49,8 +49,8 @@ class LeadingCause:
 
     Attributes:
       words: what it is: failed calls of a tool by an agent, that did not succeed later, or 3 times or more in a row,
-        its empty results, its loops of other calls, a loop of messages, its cut answers, how runs end, who takes part,
-        or an agent's model.
+        its empty results, its loops of other calls, or an agent's of any of its tools, a loop of messages, its cut
+        answers, how runs end, who takes part, or an agent's model.
       agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several. Of who takes part,
         that of the event to look at, "" where these are of several.
       trace, event: one to look at, the first of a failed trace.
@@ -65,7 +65,7 @@ class LeadingCause:
       passed_over: in how many of all that have it only other calls of the tool by the agent succeeded later.
       beyond_chance: whether failed traces have it more often beyond chance; None where these are not of both kinds.
       p: of the test that says so, corrected for all causes, which come in its order; None without one.
-      close: whether it narrowly misses that.
+      close: whether it narrowly misses that, by the corrected p, too.
       wider: whether `--group-by task`, which compares traces of several models and systems, too, decides what is not
         decided here.
       across: what it is beyond chance across, and how traces within compare, where it is so only as `--group-by task`
@@ -83,7 +83,7 @@ class LeadingCause:
       one_side: the side that alone has it, of what failed traces have more often where sides are not told apart, and is
         not beyond chance within that side; None elsewhere.
       in_time: that a model's runs began mostly later than others, or earlier, in words; "" where they did not.
-      late: that it is what is done last in its runs, in words; "" where it is not.
+      late: that it is what is done last in its runs, or may follow from what went wrong, in words; "" of others.
       lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
     """
 

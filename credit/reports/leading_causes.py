@@ -5,16 +5,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from credit.reports.acting_instead import ALMOST, acting_instead
-from credit.reports.cause_candidates import Candidate, candidates, of_models, of_teams
+from credit.reports.cause_candidates import ALMOST
 from credit.reports.cause_evidence import cause_evidence
-from credit.reports.cause_kind import of_one_kind, where_others_act, within_kinds
-from credit.reports.cause_tests import CauseTest, more_failed, tested, told_by_others
-from credit.reports.compared_kinds import ComparedKinds, compared_kinds
+from credit.reports.cause_tests import CLOSE, CauseTest, more_failed, told_by_others
+from credit.reports.compared_causes import Counted, compared_causes, of_each
+from credit.reports.compared_kinds import ComparedKinds
 from credit.reports.durations import AT_ONCE, begins, part_later
 from credit.reports.endings import lasts, of_sides
 from credit.reports.event_texts import event_texts
@@ -23,13 +21,12 @@ from credit.reports.judged_traces import JudgedTraces, judged_traces
 from credit.reports.last_acts import LastActs
 from credit.reports.leading_cause import NAME, LeadingCause, OneSide
 from credit.reports.missing_lines import lacking_traces
-from credit.reports.model_failures import model_failures, within_systems
 from credit.reports.shown_example import example_kinds, shown_example
 from credit.reports.task_kinds import every_kind, only_kind
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.triage import EXCERPT, serious_events
 from graphs.errors import expect
-from graphs.task_means import LEVEL
+from graphs.task_means import LEAST_TASKS
 from graphs.text import printable
 from graphs.traces.batch import Traces
 
@@ -38,20 +35,7 @@ __all__ = ["leading_causes"]
 MOST = 2
 """Causes that are named, and one more beside those that are beyond chance."""
 
-
-class _Counted(NamedTuple):
-    """A candidate with the traces that have it.
-
-    `having`, and `lasting` where not only other calls succeeded later: bool [traces]. `value`: whether each trace with
-    an outcome has it, NaN where its log does not tell. `has`, `of`: failed and succeeded traces with it, of how many.
-    """
-
-    one: Candidate
-    having: np.ndarray
-    lasting: np.ndarray
-    value: np.ndarray
-    has: tuple[int, int]
-    of: tuple[int, int]
+FOLLOWS = "what went wrong before may be why"
 
 
 def leading_causes(
@@ -67,10 +51,11 @@ def leading_causes(
     """What went wrong most, at most `MOST` causes, or one more beside those that are beyond chance.
 
     Of failed and succeeded traces: causes that are more common in failed ones beyond chance, tested as the numbers of
-    `outcome_differences` are, and corrected for all causes, of an agent that acts or does not for these, as there;
-    the surest first, those of the least p. Without any, those that are where all traces are taken together, by two
-    standard errors, which is said: within tasks may be too few. What is done last in its runs comes behind what is
-    done earlier, as it may follow from failing (`LastActs`). One that succeeded traces of the same tasks have more
+    `outcome_differences` are, graded outcomes by their own size (`ComparedKinds.outcome`), and corrected for all
+    causes, of an agent that acts or does not for these, as there; the surest first, those of the least p. Without any,
+    those that are where all traces are taken together, by two standard errors, which is said: within tasks may be too
+    few. What is done last in its runs comes behind all others, as it may follow from failing (`LastActs`), and takes no
+    place of one; a fallback comes behind its agent's first model. One that succeeded traces of the same tasks have more
     often is none (`UnitCounts.turned`).
     Beside some, one more of these is named as undecided (`CauseTest.near`).
     Without both kinds, of the traces that are not known to have succeeded: causes of most, of two at least unless one
@@ -79,7 +64,7 @@ def leading_causes(
     alone has, and is not beyond chance there, is told as such (`OneSide`). A cause is, too, who takes part
     (`handoffs`), beyond chance within tasks; or over all tasks, if within these its p is below `CLOSE`, or has none and
     the agent is one that most runs have. So is a model of an agent, beyond chance within tasks and systems
-    (`model_failures`).
+    (`model_failures`); or that an agent goes on with another one.
 
     Args:
       traces: what was read.
@@ -99,77 +84,35 @@ def leading_causes(
     expect("traces", traces, Traces, "what credit.read returns")
     calls = calls or ToolCalls(traces)
     judged = judged_traces(traces, success_at, side)
-    wide = judged_traces(traces, success_at, side, whole_tasks=True)  # groups are of one model of each agent
-    kinds = compared_kinds(traces, judged, between=True, by_outcome=True) if judged.both else None
-    within = None if kinds is None else within_systems(traces, compared_kinds(traces, wide, between=True))
-    every = [*candidates(traces, calls, with_empty=judged.both)]  # which alone are no sign of anything
-    if kinds is not None and within is not None:
-        # Between tasks who takes part differs because these do, unless an agent is left out.
-        every += [one for one in of_teams(traces, calls, kinds, judged) if kinds.within or one.is_left_out]
-        every += of_models(traces, model_failures(traces, judged, of_model), within, side)
-    if kinds is None:
-        every = [one._replace(tells=one.tells & ~judged.succeeded) for one in every]
-    found = [_counted(traces, one, judged if one.test is None else wide, judged.rows) for one in every]
-    if kinds is not None and kinds.within:
-        found = _told_within(kinds, found)
+    compared = compared_causes(traces, calls, judged, success_at, side, of_model)
+    found, values, tests, by, of_kind, kinds, within, of_tasks, decided = compared
     trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
-    tests = [CauseTest()] * len(found) if kinds is None else tested(kinds, [one.value for one in found], every)
-    of_tasks, decided = None, tests
-    if kinds is not None and kinds.single is not None:
-        of_tasks = kinds.across_systems()
-    elif kinds is not None and judged.unit is not None and kinds.unit.max() > judged.stratum.max():
-        of_tasks = compared_kinds(traces, wide, between=True, by_outcome=True)
-    if kinds is not None and of_tasks is not None:
-        teams = {(one.of_agent, one.quotes): _counted(traces, one, judged, judged.rows)
-                 for one in of_teams(traces, calls, of_tasks, judged)}  # fmt: skip
-        across = [teams.get((of.one.of_agent, of.one.quotes), of) if of.one.of_team else of for of in found]
-        across = _told_within(of_tasks, across) if of_tasks.within else across
-        decided = tested(of_tasks, [of.value for of in across], [of.one for of in across])
-        differing = "sides" if of_tasks.single is not None and np.ptp(kinds.model) == 0 else "systems and models"
-        tests = [test.or_across(wider, differing) for test, wider in zip(tests, decided, strict=True)]
-        found = [wider if test.across else of for of, wider, test in zip(found, across, tests, strict=True)]
-    values = [one.value for one in found]
-    if kinds is not None and judged.sided and kinds.within and kinds.single is None:
-        beside = tested(kinds._replace(relative=True), values, every)
-        of_both = [one.or_across(other, "sides") for one, other in zip(decided, beside, strict=True)]
-        tests = [other if other.across and not test.sure else test for test, other in zip(tests, of_both, strict=True)]
-    by = [of_tasks or kinds if test.across else kinds for test in tests]
-    of_kind = [-1] * len(found)
-    for i, its in enumerate(by):
-        if its is None or its.single is None or not tests[i].sure:
-            continue
-        if every[i].of_agent and every[i].quotes:
-            values[i] = where_others_act(its, values[i])
-            chance, _, _, p, *_ = its.test(values[i])
-            tests[i] = tests[i] if chance > 0.5 and p < LEVEL else CauseTest()
-        of_kind[i] = of_one_kind(its, values[i])
-        values[i] = np.where((its.task == of_kind[i]) | (of_kind[i] < 0), values[i], math.nan)
-        found[i] = found[i]._replace(value=values[i])
-    if kinds is not None and kinds.within:
-        joined, told_so = acting_instead(of_tasks or kinds, every, values, tests, trace)
-        found = [of._replace(one=joined.get(i, of.one)) for i, of in enumerate(found)]
-        tests = [CauseTest() if i in told_so else test for i, test in enumerate(tests)]
+    every = [one.one for one in found]
     alone = [_one_side(one, judged, side, heads) if kinds else None for one in found]
     size = (
         _plain_sizes(found) if kinds is None else _sizes(kinds, [of or kinds for of in by], found, tests, trace, alone)
     )
     counted_ones = judged.failed | judged.succeeded if judged.both else ~judged.succeeded
     acts = LastActs(traces, calls)
-    late = ["" if one.of_team or one.of_run or one.test or not of else acts.told(one.rows, counted_ones & one.tells)
-            for one, of in zip(every, size, strict=True)]  # fmt: skip
+    of_first = {one.agent for one, test in zip(every, tests, strict=True) if one.test and test.sure}
+    late = ["" if one.of_team or one.of_run or one.test or not of else FOLLOWS if one.follows and one.agent in of_first
+            else acts.told(one.rows, counted_ones & one.tells) for one, of in zip(every, size, strict=True)
+            ]  # fmt: skip
     alone = [one if of and of[0] < 0 else None for one, of in zip(alone, size, strict=True)]
     size = [(of[0] > 0 and kinds is not None, of[0] >= 0 and not last, *of) if of else of
             for of, last in zip(size, late, strict=True)]  # fmt: skip
-    named = _named(found, size, tests, alone, (of_tasks or kinds) if kinds is not None and kinds.within else None)
+    named = _named(found, size, tests, alone, late, (of_tasks or kinds) if kinds is not None and kinds.within else None)
     if kinds is not None and kinds.within:
         named = [_replacing(of_tasks or kinds, found, tests, i) for i in named]
+        behind = {i for i in named if late[i]} if any(tests[i].sure and not late[i] for i in named) else set[int]()
         named.sort(
-            key=lambda i: (not tests[i].sure, alone[i] is not None, late[i] != "", tests[i].p if tests[i].sure else 0.0)
-        )
+            key=lambda i: (i in behind, not tests[i].sure, alone[i] is not None, late[i] != "",
+                           tests[i].p if tests[i].sure else 0.0)
+        )  # fmt: skip
     rows, said = _examples(traces, calls, judged, [(found[i], by[i]) for i in named], side, texts)
-    compared = [within if every[i].test else by[i] for i in named]
+    beside = [within if every[i].test else by[i] for i in named]
     evidence = [of and cause_evidence(of, values[i], len(every), _known(tests[i].p))
-                for i, of in zip(named, compared, strict=True)]  # fmt: skip
+                for i, of in zip(named, beside, strict=True)]  # fmt: skip
     wider = {i for i, one in zip(named, evidence, strict=True)
              if of_tasks and of_tasks.single is None and one and one.differing[0] and not one.small
              and not tests[i].sure and (decided[i].sure or cause_evidence(of_tasks, values[i]).small)}  # fmt: skip
@@ -180,13 +123,13 @@ def leading_causes(
         its, varied, where, words = by[i], None, one.tells, one.words
         if of_kind[i] >= 0:
             where = where & (every_kind(traces)[1] == of_kind[i])
-            has, of = _of_kinds(having & where, judged), _of_kinds(where, judged)
+            has, of = of_each(having & where, judged), of_each(where, judged)
             having, lasting = having & where, lasting & where
         if its is not None and its.within and one.of_team and tests[i].sure:  # it is right in other tasks
             its = its if its.single is None else its._replace(unit=its.task)  # a kind is counted whole
             varied = its.counts(value)
             where = np.isin(np.arange(len(where)), its.rows[its.of_traces(value, varied.varied)])
-            has, of = _of_kinds(having & where, judged), _of_kinds(where, judged)
+            has, of = of_each(having & where, judged), of_each(where, judged)
             having, lasting = having & where, lasting & where
         named_kind = only_kind(traces, its.rows[its.of_traces(value, varied.varied)]) if its and varied else ""
         names, of_all = every_kind(traces)
@@ -220,7 +163,7 @@ def leading_causes(
             more_often="" if one.test else _more_often(traces, having, where & counted_ones),
             beyond_chance=tests[i].sure > 0 if judged.both else None,
             p=_known(tests[i].p),
-            close=tests[i].close,
+            close=tests[i].close and tests[i].p < CLOSE,
             wider=i in wider,
             across=tests[i].across,
             evidence=evidence[named.index(i)],
@@ -231,7 +174,7 @@ def leading_causes(
             sides=one.sides,
             one_side=alone[i],
             in_time=_in_time(traces, having, one.tells, side) if one.test is not None else "",
-            late=late[i],
+            late=late[i] or FOLLOWS * one.follows,
         )
 
     return tuple(told(i, row, text) for i, row, text in zip(named, rows, said, strict=True))
@@ -239,24 +182,6 @@ def leading_causes(
 
 def _known(p: float) -> float | None:
     return None if math.isnan(p) else p
-
-
-def _counted(traces: Traces, one: Candidate, judged: JudgedTraces, scored: np.ndarray) -> _Counted:
-    """The traces with a candidate, those of `judged` by their kind."""
-    trace, every = np.asarray(traces.graph.trace_ids)[: traces.sizes.events], np.arange(traces.sizes.traces)
-    having = np.isin(every, trace[one.rows]) & one.tells
-    lasting = np.isin(every, trace[np.setdiff1d(one.rows, one.passed_over)]) & having
-    value = np.where(one.tells, having, math.nan)[scored]
-    return _Counted(one, having, lasting, value, _of_kinds(having, judged), _of_kinds(one.tells, judged))
-
-
-def _told_within(kinds: ComparedKinds, found: list[_Counted]) -> list[_Counted]:
-    values = within_kinds(kinds, [of.one for of in found], [of.value for of in found])
-    return [of._replace(value=value) for of, value in zip(found, values, strict=True)]
-
-
-def _of_kinds(some: np.ndarray, judged: JudgedTraces) -> tuple[int, int]:
-    return int((some & judged.failed).sum()), int((some & judged.succeeded).sum())
 
 
 def _in_time(traces: Traces, having: np.ndarray, tells: np.ndarray, side: np.ndarray | None) -> str:
@@ -270,7 +195,7 @@ def _in_time(traces: Traces, having: np.ndarray, tells: np.ndarray, side: np.nda
     return f"these runs began mostly {'later' if later > 0.5 else 'earlier'} than others: time may be why"
 
 
-def _one_side(one: _Counted, judged: JudgedTraces, side: np.ndarray | None, heads: Sequence[str]) -> OneSide | None:
+def _one_side(one: Counted, judged: JudgedTraces, side: np.ndarray | None, heads: Sequence[str]) -> OneSide | None:
     """The side of all traces that have something; None of several, and where no other one tells whether it has it."""
     known = one.one.tells & (judged.failed | judged.succeeded)
     if side is None or not (one.having & known).any():
@@ -288,13 +213,13 @@ def _one_side(one: _Counted, judged: JudgedTraces, side: np.ndarray | None, head
 def _sizes(
     kinds: ComparedKinds,
     by: Sequence[ComparedKinds],
-    found: list[_Counted],
+    found: list[Counted],
     tests: list[CauseTest],
     trace: np.ndarray,
     alone: list[OneSide | None],
 ) -> list[tuple[float, ...]]:
     """What candidates are ordered by, of failed and succeeded traces: those beyond chance first, those that one side
-    alone has last, with a number below 0; () of no cause."""
+    alone has last, with a number below 0; () of no cause, as of one agent of too few tasks beside all agents."""
     ones, having, values = [of.one for of in found], [of.having for of in found], [of.value for of in found]
     told = {*told_by_others(by, ones, having, values, tests, trace)}
     some, size = any(test.sure for test in tests), list[tuple[float, ...]]()
@@ -311,10 +236,13 @@ def _sizes(
             size.append((-2, of_all))
         else:
             size.append(())
-    return size
+    enough = [kinds.counts(value).differing_tasks >= LEAST_TASKS for value in values]
+    told_kinds = {one.kind for one, of, tells in zip(ones, size, enough, strict=True) if of and tells}
+    return [() if of and of[0] == 0 and not tells and one.kind in told_kinds else of
+            for one, of, tells in zip(ones, size, enough, strict=True)]  # fmt: skip
 
 
-def _plain_sizes(found: list[_Counted]) -> list[tuple[float, ...]]:
+def _plain_sizes(found: list[Counted]) -> list[tuple[float, ...]]:
     """As `_sizes`, of one kind of traces."""
     return [
         (int(one.lasting.sum()), int(one.having.sum()), len(one.one.rows))
@@ -325,17 +253,19 @@ def _plain_sizes(found: list[_Counted]) -> list[tuple[float, ...]]:
 
 
 def _named(
-    found: list[_Counted],
+    found: list[Counted],
     size: list[tuple[float, ...]],
     tests: list[CauseTest],
     alone: list[OneSide | None],
+    late: list[str],
     within: ComparedKinds | None,
 ) -> list[int]:
     """Which candidates are named, in this order.
 
     Of one kind the first, which is of one agent where all are. Loops that end at a limit are one cause, not two. A
     cause apart that is common, too, shares many traces, but not most of what either has. Of who takes part, these are
-    traces of the tasks that tell of it, where traces are compared `within` these.
+    traces of the tasks that tell of it, where traces are compared `within` these. One that is `late` takes no place of
+    another.
     """
     named: list[int] = []
     for i in sorted((i for i in range(len(found)) if size[i]), key=lambda i: size[i], reverse=True):
@@ -354,19 +284,21 @@ def _named(
         beside = tests[i].sure > 0 or (tests[i].near > 0 and bool(named) and not tests[named[-1]].near)
         beside |= alone[i] is not None and bool(named) and alone[named[-1]] is None
         first = alone[i] is not None or size[i][2] >= 0  # what is else told beside others alone
-        if not again and len(named) < MOST + beside and (named or first):
+        of_late = sum(late[j] != "" for j in named)
+        free = len(named) - of_late * (not late[i]) < MOST + beside or (late[i] != "" and not of_late)
+        if not again and free and (named or first):
             named.append(i)
     return named
 
 
-def _shared(kinds: ComparedKinds, one: _Counted, other: _Counted) -> float:
+def _shared(kinds: ComparedKinds, one: Counted, other: Counted) -> float:
     """The part of the traces with one of two causes that have both, in the tasks where some have one, others not."""
     tells = np.any([kinds.of_traces(of.value, kinds.counts(of.value).varied) for of in (one, other)], axis=0)
     some, its = ((of.value > 0) & tells for of in (one, other))
     return float((some & its).sum() / max((some | its).sum(), 1))
 
 
-def _replacing(kinds: ComparedKinds, found: list[_Counted], tests: list[CauseTest], i: int) -> int:
+def _replacing(kinds: ComparedKinds, found: list[Counted], tests: list[CauseTest], i: int) -> int:
     """The candidate that is named for one: of an agent that acts where another is left out, its words say of whom.
 
     An agent that is left out where several others act is named alone, unless one of these is in almost all such runs.
@@ -390,7 +322,7 @@ def _examples(
     traces: Traces,
     calls: ToolCalls,
     judged: JudgedTraces,
-    named: list[tuple[_Counted, ComparedKinds | None]],
+    named: list[tuple[Counted, ComparedKinds | None]],
     side: np.ndarray | None,
     texts: Callable[[np.ndarray, int], list[str]] | None,
 ) -> tuple[list[int], list[str]]:

@@ -18,10 +18,12 @@ from graphs.text import counted, percent, printable
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import agent_models
 
-__all__ = ["FAMILIES", "ModelFailures", "OneModel", "model_failures", "within_systems"]
+__all__ = ["FAMILIES", "ModelFailures", "OneModel", "model_failures", "named_agents", "within_systems"]
 
 MOST = 10
 """Agents that are looked at, those of most traces, and names in a sentence."""
+AGENTS = 3
+"""Named of those that have the same models."""
 FAMILIES = 3
 """Of causes, each with its part of the level: calls and ends, agents, and models of agents."""
 
@@ -64,7 +66,9 @@ class ModelFailures:
         fails more often than another. Where a trace failed beside others of its task, by the cut of the task.
       agents: the same of agents of `graphs.traces.event_models.agent_models`, by the model with which each first acts:
         its name and `models`, the largest difference first.
-      used: with which of these each first acts, by its name and the row of the trace.
+      used: with which of these each first acts, by its name and the row of the trace; of all by "" where no trace is of
+        several, so that their models are those of traces.
+      alike: the agents of each of these names: agents that have the same model wherever two of them act are one.
       within: whether traces of one task are compared; tasks are else.
       inside: of what traces are of several, "side", "system" or "side and system", so that models are compared within
         each; "" of none.
@@ -77,6 +81,7 @@ class ModelFailures:
     systems: Models = ()
     agents: tuple[tuple[str, Models], ...] = ()
     used: Mapping[str, Mapping[int, str]] = dataclasses.field(default_factory=dict)
+    alike: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     within: bool = False
     inside: str = ""
     failed: str = ""
@@ -85,7 +90,8 @@ class ModelFailures:
 
     def worst(self) -> list[tuple[str, OneModel]]:
         """Of each agent the model of which most traces failed, the surest first."""
-        known = ((agent, _known(models)) for agent, models in self.agents)
+        every = (*self.agents, ("", self.models)) if "" in self.used else self.agents
+        known = ((agent, _known(models)) for agent, models in every)
         found = [(agent, max(of, key=lambda one: one.share)) for agent, of in known if of]
         return sorted(found, key=lambda one: one[1].p)
 
@@ -108,7 +114,8 @@ class ModelFailures:
                 where, one = " in one task" if self.within else "", self.inside.partition(" ")[0]
                 lines.append(f"The model{of} cannot be told apart from the {one}: no {one} has two models{where}.")
                 continue
-            why = rest and (agent or not self.beside_own) and any(one.p < LEVEL for one in known)
+            sure = any((one.p if agent else one.alone) < LEVEL for one in known)
+            why = rest and (agent or not self.beside_own) and sure
             shown = [
                 f"{printable(one.name, 60)} {percent(one.share)} ({one.failed} of {counted(one.traces, 'trace')})"
                 if one in known
@@ -120,7 +127,7 @@ class ModelFailures:
             of += f" within a {self.inside}" if self.inside and what == "model" else ""
             tasks = f"{counted(known[0].tasks, 'task')} with {'both' if len(known) == 2 else 'all these'}"
             mean = f"mean over {tasks if self.within else 'tasks'}"
-            chance = f"; {_chance(known)}" if agent else ""
+            chance = f"; {_chance(known)}" if agent or (what == "model" and "" in self.used) else ""
             mixes = f"; the {what} may be why the rest differs" if why else ""
             lines.append(f"{self.failed} by {what}{of}, {mean}: {', '.join(shown)}{chance}{mixes}{others}.")
         return lines
@@ -186,11 +193,12 @@ def model_failures(traces: Traces, judged: JudgedTraces, of_model: str = "") -> 
     _, system = np.unique([name or "" for name in stated[1]], return_inverse=True)
     system = np.unique(np.stack([side, system]), axis=1, return_inverse=True)[1].ravel()
     parts = {"side": judged.sided, "system": len(np.unique(system)) > len(np.unique(side))}
+    alike = _alike(agent_models(traces))
+    used = {named_agents(names): its for names, its in alike.items()}
     models, systems = (
-        _corrected([names], [_by_model(names, failed, task, of, within)])[0]
-        for names, of in zip(stated, (system, side), strict=True)
+        _corrected([names], [_by_model(names, failed, task, of, within)], families)[0]
+        for names, of, families in zip(stated, (system, side), (1 if used else FAMILIES, 1), strict=True)
     )
-    used = dict(sorted(agent_models(traces).items(), key=lambda one: -len(one[1]))[:MOST])
     found = []
     for its in used.values():
         took = np.isin(every, [*its])
@@ -199,22 +207,52 @@ def model_failures(traces: Traces, judged: JudgedTraces, of_model: str = "") -> 
         )
     named = [[its.get(row) for row in every.tolist()] for its in used.values()]
     corrected = dict(zip(used, _corrected(named, found, FAMILIES), strict=True))
-    used = {agent: its for agent, its in used.items()
-            if of_model != f"model:{agent}" and (of_model != "model" or _known(corrected[agent]))}  # fmt: skip
+    members = {named_agents(names): names for names in alike}
+    used = {agent: its for agent, its in used.items() if of_model.removeprefix("model:") not in members[agent]
+            and (of_model != "model" or _known(corrected[agent]))}  # fmt: skip
     agents = [(agent, corrected[agent]) for agent in used if corrected[agent]]
     agents.sort(key=lambda one: -float(np.ptp([of.share for of in _known(one[1])] or [0.0])))
+    if not alike and of_model != "model":
+        used = {"": {row: name for row, name in enumerate(traces.traces["model"].to_pylist()) if name}}
     bad = judged.kinds[0]
     return ModelFailures(
         models if of_model != "model" or _known(models) else (),
         systems,
         tuple(agents),
         used,
+        members,
         within,
         " and ".join(name for name, several in parts.items() if several),
         f"{bad.capitalize()}{' within their task' if judged.of_task and apart else ''}",
         0 if apart else int(compared.told.sum()),
         compared.within,
     )
+
+
+def _alike(used: Mapping[str, Mapping[int, str]]) -> dict[tuple[str, ...], Mapping[int, str]]:
+    """The models of agents, by their names, those of most traces first. Those that have the same one wherever two of
+    them act, of several, are one."""
+    found: dict[tuple[str, ...], Mapping[int, str]] = {}
+    for agent, its in sorted(used.items(), key=lambda one: -len(one[1])):
+        for names, of in found.items():
+            both = {(its[row], of[row]) for row in its.keys() & of.keys()}
+            if len(both) > 1 and all(one == other for one, other in both):
+                found = {(*names, agent) if known == names else known: {**its, **of} if known == names else one
+                         for known, one in found.items()}  # fmt: skip
+                break
+        else:
+            found[agent,] = its
+    return dict([*found.items()][:MOST])
+
+
+def named_agents(names: Sequence[str]) -> str:
+    """Agents in words.
+
+    Args:
+      names: of these.
+    """
+    some = names if len(names) <= AGENTS else (*names[: AGENTS - 1], f"{len(names) - AGENTS + 1} more")
+    return " and ".join(filter(None, (", ".join(some[:-1]), some[-1])))
 
 
 def _corrected(names: Sequence[Sequence[str | None]], found: Sequence[Models], families: int = 1) -> list[Models]:

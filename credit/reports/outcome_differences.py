@@ -675,9 +675,10 @@ def outcome_differences(
         lower, both = below_their_own(known, judged.stratum)
         of_any = compared._replace(failed=lower, told=both)
     stratum = judged.stratum if compared.single is None else unit
-    tests = [compared] * within
+    of_tests = [judged] * within
     if within and apart:
-        tests.append(compared_kinds(traces, judged_traces(traces, success_at, side, whole_tasks=True)))
+        of_tests.append(judged_traces(traces, success_at, side, whole_tasks=True))
+    tests = [compared_kinds(traces, one, by_outcome=True) for one in of_tests]
     parts, parts_within, alike = _by_agent(traces, scored, ~failed, told, stratum, task, calls, tests)
     example, every_id = ("", ""), traces.traces["trace"].to_pylist()
     at_end = {row.what for row in rows if row.late}

@@ -108,5 +108,5 @@ def failed_by_kind(
         told = f"{printable(name, 60)} {part_of(failed.sum(), len(rows), more=', '.join(parts))}"
         found.append((i < 0, -failed.mean(), told))
     every = ", ".join(told for *_, told in sorted(found, key=lambda one: one[:2]))
-    alike = f"; no kind differs beyond chance between {' and '.join(heads)}" * (bool(heads) and not split)
+    alike = "; no kind changed beyond chance" * (bool(heads) and not split)
     return f"{judged.kinds[0].capitalize()} by kind of task: {every}{alike}." if found else ""

@@ -16,7 +16,8 @@ MOST = 1 / 2
 """Part of the wall clock from which a tool is named, whatever others take."""
 PART, LEAST, SLOWER = 1 / 3, 0.05, 3
 """What is so many times as slow as others is named if it takes this part of the wall clock where it is called, and of
-all traces the least part."""
+all traces the least part. It is so by its median; or by its mean and the slowest tenth of its calls, as one slow call
+alone moves a mean."""
 
 
 def where_time_goes(traces: Traces, calls: ToolCalls, found: Durations) -> str:
@@ -67,16 +68,22 @@ def _largest(
         part, there = float(parts[number]), float(sums[number] / (within[number] or 1.0))
         if part < LEAST:
             break
-        own = calls.whose == number
-        median, usual = (
-            float(np.median(calls.seconds[own])),
-            float(np.median(calls.seconds[~own])) if (~own).any() else 0.0,
-        )
-        if part <= most and not (median >= SLOWER * usual > 0 and there >= PART):
+        own, rest = (calls.seconds[of] for of in (calls.whose == number, calls.whose != number))
+        rest = rest if len(rest) else np.zeros(1)
+        median, mean, slow = ((float(of(own)), float(of(rest))) for of in (np.median, np.mean, _of_tenth))
+        by_median, by_mean, by_tenth = (its >= SLOWER * usual > 0 for its, usual in (median, mean, slow))
+        if part <= most and not ((by_median or (by_mean and by_tenth)) and there >= PART):
             continue
         words = f"{percent(part)} of the wall clock goes into {what.format(printable(calls.names[number], 60))}"
         if percent(there) != percent(part):
             words += f", {percent(there)} in the {counted(int(many[number]), 'trace')} with one"
+        which, (its, usual) = ("mean", mean) if by_mean and by_tenth and not by_median else ("median", median)
         beside = f"; {others} {amount(usual, 2)}" if usual else ""
-        return f"{words}: {amount(median, 2)} seconds a call (median{beside})"
+        tenth = f"; one call in ten took over {amount(slow[0], 2)}" if which == "mean" else ""
+        return f"{words}: {amount(its, 2)} seconds a call ({which}{beside}){tenth}"
     return ""
+
+
+def _of_tenth(seconds: np.ndarray) -> float:
+    """What the slowest tenth of calls takes at least."""
+    return float(np.quantile(seconds, 0.9))

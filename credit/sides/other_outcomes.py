@@ -26,7 +26,8 @@ def chosen_outcome(traces: Traces) -> str:
       traces: what was read.
     """
     names, others = traces.reward_channels, verdict_channels(traces)
-    return "" if DEFAULT_CHANNEL in names else next((printable(name, 60) for name in names if name not in others), "")
+    chosen = [name for name in names if name not in others]
+    return "" if DEFAULT_CHANNEL in chosen else next((printable(name, 60) for name in chosen), "")
 
 
 def other_outcomes(traces: Traces, sides: Sides | None = None) -> str:

@@ -128,15 +128,16 @@ def test_what_changed_names_the_agent_of_the_cost_and_the_time(tmp_path: Path) -
 
 def test_a_cause_far_from_beyond_chance_is_no_finding(tmp_path: Path) -> None:
     """Loops in 17 of 36 failed and 22 of 84 succeeded runs, undecided, stood there; 6,928 tasks were to tell."""
-    random, lines = np.random.default_rng(5), []
+    random, lines = np.random.default_rng(6), []
     for number in range(160):
-        looped = random.random() < 0.4
+        hard = number // 8 % 2  # whose runs fail and loop more, whether or not they loop
+        looped = random.random() < (0.7 if hard else 0.2)
         events: list[dict[str, Any]] = [{"id": "lead", "type": "message", "agent": "lead", "t": 0, "action": True}]
         for i in range(4):
             call = {"id": f"c{i}", "type": "tool_call", "agent": "lead", "tool": "look", "t": i + 1, "action": False}
             events.append(call | {"arguments": {"at": 0 if looped else i}})
         lines.append({"trace_id": f"t{number}", "task_id": f"q{number // 8}", "events": events, "edges": [],
-                      "rewards": {"team": float(random.random() < 0.5)}})  # fmt: skip
+                      "rewards": {"team": float(random.random() < (0.4 if hard else 0.8))}})  # fmt: skip
     (log := tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     head, _, rest = CliRunner().invoke(cli, ["summary", str(log)]).stdout.partition("\n\n")
     assert re.search(r"\nWhat went wrong most: No error, loop or end is more common in failed traces than chance", head)
@@ -188,16 +189,17 @@ def test_another_reward_that_could_be_the_outcome_stands_beside_the_chosen_one(l
 
 def test_a_second_cause_that_is_undecided_stands_at_the_top_in_few_words(tmp_path: Path) -> None:
     """Beside a sure one the agents of runs were never named, and a tool had a line of 40 words."""
-    for second, last, words in (
-        ("shell", 54, "Failed calls of shell by coder that did not succeed later (undecided)."),
-        ("tech", 60, "Runs in which tech acts instead of billing (undecided)."),
+    for second, words in (
+        ("shell", "Failed calls of shell by coder that did not succeed later (undecided)."),
+        ("tech", "Runs in which tech acts instead of billing (undecided)."),
     ):
         lines = []
         for number in range(120):
             task, won = divmod(
                 number, 2
             )  # the index is down in 50 failed runs, the second thing in 9 or 10, and 2 others
-            other = task in (1, 2) if won else task % 6 == 5 and task < last
+            failed = task >= 50 if second == "tech" else task % 6 == 5 and task < 54  # beside runs alike in the first
+            other = task in (1, 2) if won else failed
             steps = [("coder", "index", not won and task < 50), ("coder", "shell", second == "shell" and other),
                      ("tech" if second == "tech" and other else "billing", "send", False)]  # fmt: skip
             events = []

@@ -171,12 +171,13 @@ def test_the_sentence_stands_with_every_answer_and_by_side(tmp_path: Path) -> No
     )
 
 
-def test_a_judge_that_is_the_outcome_is_held_against_people(tmp_path: Path) -> None:
+@pytest.mark.parametrize("people", ["thumb", "team"])
+def test_a_judge_that_is_the_outcome_is_held_against_people(tmp_path: Path, people: str) -> None:
     """With the judge as the outcome "30 of 225 failed", and nothing said that it passes two thirds of the runs that
-    people reject."""
+    people reject; still nothing did where what people say was the outcome unless another is chosen."""
     lines = []
     for i in range(120):  # people reject a third, and the judge a third of these
-        rewards = {"judge": float(i % 9 > 0)} | ({"thumb": float(i % 3 > 0)} if i < 90 else {})
+        rewards = {"judge": float(i % 9 > 0)} | ({people: float(i % 3 > 0)} if i < 90 else {})
         event = {"id": "e", "type": "message", "agent": "a"}
         lines.append({"trace_id": f"t{i}", "task_id": f"q{i}", "events": [event], "edges": [], "rewards": rewards})
     (log := tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
@@ -186,8 +187,9 @@ def test_a_judge_that_is_the_outcome_is_held_against_people(tmp_path: Path) -> N
             CliRunner().invoke(cli, ["summary", str(log), "--reward-channel", channel], catch_exceptions=False).stdout
         )
 
-    assert "Or the outcome errs: judge passes 20 of 30 runs (67 %) that thumb rejects." in said("judge")
-    assert "Or the outcome errs: thumb passes 0 of 10 runs that judge rejects." in said("thumb")
+    assert f"Or the outcome errs: judge passes 20 of 30 runs (67 %) that {people} rejects." in said("judge")
+    assert f"Also in the log, by `--reward-channel`: {people} of 90 traces" in said("judge")
+    assert ("Or the outcome errs: thumb passes 0 of 10 runs that judge rejects." in said(people)) == (people == "thumb")
 
 
 def drawn(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.bench.given_values import GIVEN_VALUES, values_given
+from credit.bench.given_values import GIVEN_VALUES, unpaid, values_given
 from credit.cli.benchmarks.long_table import long_table_option, save_numbers
 from credit.cli.benchmarks.measured import Measured, of_run, said
 from credit.cli.benchmarks.to_write import print_to_write, to_write
@@ -160,7 +160,7 @@ def snr(
         "snr",
         lambda number: fitted if number.quantity == "slope" else drawn,
         lambda name: given.get(name, ""),
-        lambda number: report.caveats,
+        lambda number: [*report.caveats, *unpaid(number.method)],
     )
     save_numbers(numbers, table, _notes(report, few))
     if as_json:

@@ -13,8 +13,10 @@ import click
 
 from credit.cli.benchmarks import bench_bias, bench_snr, bench_train, bench_truth
 from credit.cli.benchmarks.long_table import (
+    TEXT,
     Column,
     Told,
+    absent_notes,
     columns_of,
     in_blocks,
     of_benchmarks,
@@ -27,6 +29,7 @@ from credit.cli.benchmarks.measured import (
     MARKS,
     OPTIONS,
     REAL,
+    REFUSED,
     SETTINGS,
     WHOLE,
     Measured,
@@ -82,12 +85,15 @@ FILES = "a table that `credit bench bias`, `truth`, `snr` or `train` wrote with 
                    "files have, with differences.")  # fmt: skip
 @click.option("--output", "-o", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
               callback=table_or_latex, help="Also write it: .csv, .parquet, .jsonl or .arrow, or .tex.")  # fmt: skip
+@click.option("--width", type=click.FloatRange(100), default=TEXT, show_default=True, metavar="POINTS",
+              help="How wide a page is for tables in LaTeX; both columns of a paper have about 505.")  # fmt: skip
 @json_option
 def table(
     files: tuple[Path, ...],
     methods: tuple[str, ...],
     quantities: tuple[str, ...],
     output: Path | None,
+    width: float,
     as_json: bool,
 ) -> None:
     """Put what several benchmarks found of the same methods into one table, a line a method.
@@ -95,8 +101,6 @@ def table(
     FILES are those of `--table` of bias, truth, snr and train, in any of its formats but LaTeX. Runs of other settings
     have other columns. -o and --json hold the numbers one a line, as FILES do.
     """
-    from credit.bench.refusals import Absent, absent_caption
-
     shown_as = {function_of(name): name for name in methods}
     read = _described([(_renamed(number, shown_as), where) for number, where in _read(files)])
     found = [number for number, _ in read]
@@ -112,7 +116,7 @@ def table(
     columns = [
         column for key, (of, _) in of_key.items() for column in columns_of(of, shared_conditions(of), heads[key])
     ]
-    absent = Counter((n.method, heads[_key(n)], n.why) for n in shown if n.is_absent)
+    absent = [(n.method, heads[_key(n)], n.why) for n in shown if n.is_absent]
     runs = {_run(n._replace(less="")) for n in shown}
     answered = [n for n in found if n.quantity == "answered" and _run(n) in runs]
     told, alone = _legend(of_key, heads, found)
@@ -125,9 +129,9 @@ def table(
     if output is not None and output.suffix == ".tex":
         for bench, of in told.items():
             left_out = {(n.method, heads[_key(n)], n.why): n for n in shown if n.is_absent and n.bench == bench}
-            missing = absent_caption(Absent(*one) for one in left_out)
-            told[bench] = of._replace(notes=[*of.notes, *[missing] * bool(missing)])
-        save_latex(of_benchmarks(columns, names, output.stem, told, [*alone, OPTIONS]), output)
+            missing = absent_notes(left_out.values(), lambda number: heads[_key(number)])
+            told[bench] = of._replace(notes=[*of.notes, *missing])
+        save_latex(of_benchmarks(columns, names, output.stem, told, [*alone, OPTIONS], width), output)
     elif output is not None:
         save_table(written, output)
     if as_json:
@@ -142,13 +146,29 @@ def table(
             printed.add_row(*map(words, (name, *(column.cells.get(name, "–") for column in block))))
         console.print(printed)
     others = [head for key, head in heads.items() if key not in chosen]
-    all_of = Counter(column.head for column in columns)
-    lines = [
-        f"{method} has no {head}{f' in {n} of {all_of[head]} columns' if n < all_of[head] else ''}: {why}"
-        for (method, head, why), n in absent.items()
-    ]
+    lines = _absent_lines(absent, Counter(column.head for column in columns))
     for line in [*lines, *legend, *[f"also in the files: {', '.join(others)}"] * bool(others)]:
         console.print(words(line), soft_wrap=True)
+
+
+def _absent_lines(absent: Iterable[tuple[str, str, str]], columns: Mapping[str, int]) -> list[str]:
+    """Who has no what, in how many columns and why; one line for all methods, and all quantities, of which it is true.
+
+    Args:
+      absent: for each cell the method, the quantity and the reason.
+      columns: of each quantity.
+    """
+    of_method: dict[tuple[str, str, str], list[str]] = {}
+    for (method, head, why), n in Counter(absent).items():
+        where = f" in {n} of {columns[head]} columns" if n < columns[head] else ""
+        of_method.setdefault((method, where, why), []).append(head)
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for (method, where, why), of in of_method.items():
+        alike.setdefault((", ".join(of), where, why), []).append(method)
+    return [
+        f"{', '.join(names)} {'have' if len(names) > 1 else 'has'} no {of}{where}: {why}"
+        for (of, where, why), names in alike.items()
+    ]
 
 
 def _renamed(number: Measured, shown_as: Mapping[str, str]) -> Measured:
@@ -205,7 +225,7 @@ def _described(found: Sequence[tuple[Measured, str]]) -> list[tuple[Measured, st
         if number.quantity in (*SETTINGS, "closed form") or (math.isnan(number.value) and share):
             return number
         if math.isnan(number.value):
-            return number._replace(shown="refused")
+            return number._replace(shown=REFUSED)
         shown = number._replace(mark="").cell + refused_beside(share)
         return number._replace(shown=shown, mark=" ".join(filter(None, dict.fromkeys([mark, number.mark]))))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.bench.given_values import GIVEN_VALUES
+from credit.bench.given_values import GIVEN_VALUES, unpaid
 from credit.cli.benchmarks.long_table import long_table_option, save_numbers
 from credit.cli.benchmarks.measured import AT_EDGE, UNTESTED, Measured, of_run, said, with_absent
 from credit.cli.benchmarks.to_write import print_to_write, to_write
@@ -219,7 +219,7 @@ def train(
     of_number = _settings(settings, seeds, seed, rates, compared[0].signal)
     caveats_of = _caveats(compared, settings, rates)
     found = with_absent(_numbers(compared, group_size, rates), left_out.absent)
-    numbers = of_run(found, "train", of_number, _given, caveats_of)
+    numbers = of_run(found, "train", of_number, _given, lambda number: caveats_of(number) + unpaid(number.method))
     about = _about(compared, rates, common_rates or ())
     save_numbers(numbers, table, _notes(about))
     caveats = said(numbers, "caveats")

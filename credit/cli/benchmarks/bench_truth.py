@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from credit.bench.given_values import GIVEN_VALUES, values_given
+from credit.bench.given_values import GIVEN_VALUES, unpaid, values_given
 from credit.cli.benchmarks.long_table import long_table_option, save_numbers
-from credit.cli.benchmarks.measured import EQUAL, LEFT_OUT, Measured, of_run, with_absent
+from credit.cli.benchmarks.measured import EQUAL, LEFT_OUT, Measured, of_run, said, with_absent
 from credit.cli.benchmarks.to_write import print_to_write, to_write
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
@@ -170,6 +170,7 @@ def truth(
         "truth",
         lambda number: draws if is_own(number.world or "") else form | draws,  # a world of your own states its team
         lambda name: values_given("truth", find_method(name).needs),
+        lambda number: unpaid(number.method),
     )
     legends = _legends(rows, less)
     save_numbers(numbers, table, legends | {"": "; ".join(["drawn logs", WORLDS, legends["in brackets"]])})
@@ -188,6 +189,7 @@ def truth(
                 stdout().print(_differences(of_world))
         lines = refused_lines(((row.method, row.answered, row.refused) for row in rows), COUNTED["truth"])
         notes = [f"{name}: {text}" for name, text in legends.items() if less or name != "less"]
+        notes += said(numbers, "caveats")
         for line in filter(None, [*absent_lines(left_out.absent), *lines, *notes, values]):
             stdout().print(words(line), soft_wrap=True)
         print_to_write(to_write(numbers))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,8 +13,10 @@ from typing import Any, NamedTuple
 import click
 
 from credit.cli.benchmarks.measured import (
+    LEFT_OUT,
     MARKS,
     OPTIONS,
+    REFUSED,
     SETTINGS,
     Measured,
     brackets,
@@ -31,8 +32,10 @@ from credit.cli.shared.answers import stderr, words
 from credit.cli.shared.outputs import check_folder, save_table, table_path
 
 __all__ = [
+    "TEXT",
     "Column",
     "Told",
+    "absent_notes",
     "columns_of",
     "in_blocks",
     "latex",
@@ -46,14 +49,17 @@ __all__ = [
 
 COLUMN, PAGE = 48, 104
 """Characters beside each other in a table of one column of a paper, and of both."""
-SIZES = {PAGE: "", 130: r"\footnotesize", 150: r"\scriptsize"}
-"""The type in which a page has room for as many characters."""
+TEXT, APART = 397.0, 12.0
+"""Points: how wide a page of one column is, and from one column of a table to the next."""
+SIZES = {"": 5.0, r"\footnotesize": 4.25, r"\scriptsize": 3.98}
+"""By type the points of a digit of Computer Modern, as which each character of stacked tables counts."""
 _NONE: Mapping[str, str] = MappingProxyType({})
 _NUMBER = re.compile(r"(?<![\w.])([+-]?)(\d(?:[\d,.]*\d)?)(?:e([+-])0*(\d+))?")
 _HELD = re.compile(r" (?=[%=/×−])|(?<=[=/×−]) ")
 """Spaces at which no line may end: within a formula, and between a number and what it counts."""
 _ADVICE = re.compile(r"--[a-z]|\bcredit bench ")
 _CLAUSE = re.compile(r"(?<=[.;]) ")
+_ASIDE = re.compile(r" \((?=--[a-z]|`?credit bench )[^()]*\)")
 _SPECIAL = {ord(sign): f"\\{sign}" for sign in "&%$#_{}"} | {
     ord("\\"): r"\textbackslash{}",
     ord("~"): r"\textasciitilde{}",
@@ -157,8 +163,6 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
     tables: dict[tuple[str, str], list[Measured]] = {}
     for number in numbers:
         tables.setdefault((number.quantity, number.less), []).append(number)
-    from credit.bench.refusals import Absent, absent_caption
-
     throughout = []
     for setting in SETTINGS:
         cells = [number.cell for number in tables.get((setting, ""), ()) if not number.is_absent]
@@ -175,7 +179,7 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
         ]  # fmt: skip
         marks = " ".join([*throughout, *(number.mark for number in of_table)])
         of_marks = [notes[mark] for mark in MARKS if mark in marks and mark in notes]
-        absent = [absent_caption(Absent(n.method, "", n.why) for n in of_table if n.is_absent)]
+        absent = absent_notes(of_table)
         of, alone = of_all_sizes(of_table)
         shared = shared_conditions(of)
         about = condition(of[0], shared)
@@ -188,6 +192,20 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
             see = rf"; notes: Table~\ref{{{_label(f'{name} {title}')}}}"
         throughout, of_all = [], []
     return "\n".join(texts)
+
+
+def absent_notes(numbers: Iterable[Measured], head: Callable[[Measured], str] = lambda number: "") -> list[str]:
+    """Which numbers there are not and why, those that a method refused apart from those that were left out.
+
+    Args:
+      numbers: some of which are absent.
+      head: what a method lacks, in words.
+    """
+    from credit.bench.refusals import Absent, absent_caption
+
+    absent = [(n.shown == REFUSED, Absent(n.method, head(n), n.why)) for n in numbers if n.is_absent]
+    told = {word: absent_caption(one for of, one in absent if of == (word == REFUSED)) for word in (LEFT_OUT, REFUSED)}
+    return [word + text.removeprefix(LEFT_OUT) for word, text in told.items() if text]
 
 
 class Column(NamedTuple):
@@ -218,7 +236,7 @@ def columns_of(numbers: Iterable[Measured], shared: set[str], head: str = "") ->
     return list(columns.values())
 
 
-def in_blocks(columns: Sequence[Column], room: int, width: Callable[[Column], int]) -> list[list[Column]]:
+def in_blocks(columns: Sequence[Column], room: float, width: Callable[[Column], float]) -> list[list[Column]]:
     """Columns beside each other: all where they have room, else those of a benchmark, whole quantities if they fit."""
 
     def fits(some: Iterable[Column]) -> bool:
@@ -231,12 +249,26 @@ def in_blocks(columns: Sequence[Column], room: int, width: Callable[[Column], in
         before = len(blocks)
         for _, of_head in itertools.groupby(of_bench, lambda column: column.head):
             part = [*of_head]
-            for piece in [part] if fits(part) else [[column] for column in part]:
+            for piece in [part] if fits(part) else _whole_groups(part, room, width):
                 if len(blocks) > before and fits([*blocks[-1], *piece]):
                     blocks[-1] += piece
                 else:
                     blocks.append(piece)
     return blocks
+
+
+def _whole_groups(columns: Sequence[Column], room: float, width: Callable[[Column], float]) -> list[list[Column]]:
+    """Columns of one quantity, those of one first condition together; of more than have room about as many a piece."""
+    groups = [[*of] for _, of in itertools.groupby(columns, lambda column: column.below.split(", ")[0])]
+    if len(groups) == len(columns):
+        groups = [[*columns]]
+    pieces: list[list[Column]] = []
+    for group in groups:
+        widest = max(map(width, group))
+        parts = -(-len(group) // max(1, int(room // widest))) if sum(map(width, group)) > room else 1
+        ends = [round(len(group) * part / parts) for part in range(parts + 1)]
+        pieces += [group[first:last] for first, last in itertools.pairwise(ends)]
+    return pieces
 
 
 class Told(NamedTuple):
@@ -263,7 +295,12 @@ MOST_WORDS = 60
 
 
 def of_benchmarks(
-    columns: Sequence[Column], methods: Sequence[str], name: str, told: Mapping[str, Told], last: Sequence[str]
+    columns: Sequence[Column],
+    methods: Sequence[str],
+    name: str,
+    told: Mapping[str, Told],
+    last: Sequence[str],
+    page: float = TEXT,
 ) -> str:
     """One LaTeX table of all columns, if they and its caption have room, else those of each benchmark with its notes.
 
@@ -272,8 +309,10 @@ def of_benchmarks(
       name: of the file, for labels.
       told: by benchmark.
       last: notes of all.
+      page: points, the width of tables.
     """
-    blocks = in_blocks(columns, _room(methods, True), functools.partial(_width, stacked=True))
+    *_, digit = SIZES.values()
+    blocks = in_blocks(columns, page - _points(methods, digit), functools.partial(_stacked_width, digit=digit))
     notes = {bench: of.notes for bench, of in told.items()}
     about = {bench: f" ({'; '.join(of.about)})" for bench, of in told.items()}
 
@@ -296,25 +335,31 @@ def of_benchmarks(
         label = name if len(blocks) == 1 else f"{name} {of_block[0]}{further}"
         see = "".join(rf"; notes: Table~\ref{{{labels[bench]}}}" for bench in of_block if bench in labels)
         below = [note for bench in of_block if bench not in labels for note in notes[bench]] + [*last] * (not texts)
-        texts.append(side_by_side(block, methods, label, captioned(block), below, see, stacked=True))
+        texts.append(side_by_side(block, methods, label, captioned(block), below, see, stacked=page))
         labels |= {bench: _label(label) for bench in of_block if bench not in labels}
     return "\n".join(texts)
-
-
-def _room(methods: Sequence[str], stacked: bool) -> int:
-    """For columns beside the names of methods, in characters."""
-    return (max(SIZES) if stacked else PAGE) - _first(methods)
 
 
 def _first(methods: Sequence[str]) -> int:
     return 2 + max(map(len, ("method", *methods)))
 
 
-def _width(column: Column, stacked: bool) -> int:
-    """In characters; intervals below numbers are smaller."""
-    cells = [_lines(cell, stacked) for cell in column.cells.values()]
-    small = (math.ceil(0.7 * len(interval)) for _, interval in cells)
-    return 2 + max(*small, *map(len, (*column.below.split(", "), *(number for number, _ in cells))))
+def _points(methods: Sequence[str], digit: float) -> float:
+    """The width of the column of methods."""
+    return APART + digit * (_first(methods) - 2)
+
+
+def _width(column: Column) -> int:
+    """In characters."""
+    return 2 + max(map(len, (*column.below.split(", "), *column.cells.values())))
+
+
+def _stacked_width(column: Column, digit: float) -> float:
+    """In points, with intervals below numbers, which are of the smallest type."""
+    numbers, intervals = zip(*(_lines(cell, True) for cell in column.cells.values()), strict=True)
+    small = min(SIZES.values())
+    texts = (*column.below.split(", "), *numbers)
+    return APART + max(digit * max(map(len, texts)), small * max(map(len, intervals)))
 
 
 def side_by_side(
@@ -325,7 +370,7 @@ def side_by_side(
     notes: Sequence[str],
     see: str = "",
     *,
-    stacked: bool = False,
+    stacked: float = 0.0,
 ) -> str:
     """One LaTeX table, a line a method, the conditions of columns below their quantity, and notes below all.
 
@@ -336,20 +381,23 @@ def side_by_side(
       name: of the file, for the label.
       caption, notes: in words.
       see: LaTeX at the end of the caption.
-      stacked: whether intervals are below their number, and type is as small as `SIZES` say for what is wider than a
-        page.
+      stacked: if above 0, intervals are below their number, and type is as small as `SIZES` say for what is wider than
+        so many points.
     """
-    width = functools.partial(_width, stacked=stacked)
-    blocks = in_blocks(columns, _room(methods, stacked), width)
-    widest = _first(methods) + max(sum(map(width, block)) for block in blocks)
-    size = next((size for most, size in SIZES.items() if widest <= most), SIZES[max(SIZES)]) if stacked else ""
+    size, blocks = "", in_blocks(columns, PAGE - _first(methods), _width)
+    if stacked:
+        room = {of: stacked - _points(methods, digit) for of, digit in SIZES.items()}
+        widths = {of: functools.partial(_stacked_width, digit=digit) for of, digit in SIZES.items()}
+        size = next((of for of in SIZES if sum(map(widths[of], columns)) <= room[of]), list(SIZES)[-1])
+        blocks = in_blocks(columns, room[size], widths[size])
+    widest = _first(methods) + max(sum(map(_width, block)) for block in blocks)
     star = "*" * (widest > COLUMN)
     lines = [_typeset(note) + r"\par" for note in map(without_advice, notes) if note]
     below = [r"\par\smallskip", r"\begin{minipage}{\linewidth}\footnotesize", *lines, r"\end{minipage}"]
     return "\n".join([
         rf"\begin{{table{star}}}", rf"\caption{{{_typeset(caption)}{see}}}", rf"\label{{{_label(name)}}}",
         r"\centering", *[size] * bool(size),
-        "\n\\par\\medskip\n".join(_tabular(block, methods, stacked) for block in blocks),
+        "\n\\par\\medskip\n".join(_tabular(block, methods, stacked > 0) for block in blocks),
         *below * bool(lines), rf"\end{{table{star}}}", "",
     ])  # fmt: skip
 
@@ -360,8 +408,16 @@ def without_advice(text: str) -> str:
     Examples:
       >>> without_advice("a trains as b. To see whether they differ: --optimizer sgd. One task; see --groups 2")
       'a trains as b. One task'
+      >>> without_advice("left out: a (9 groups; expected 8 (--most)) and b (no; --see)")
+      'left out: a (9 groups; expected 8) and b (no)'
     """
-    return " ".join(clause for clause in _CLAUSE.split(text) if not _ADVICE.search(clause)).rstrip(";")
+    kept: list[str] = []
+    for clause in _CLAUSE.split(_ASIDE.sub("", text)):
+        if not _ADVICE.search(clause):
+            kept.append(clause)
+        elif kept and (closed := clause.count(")") - clause.count("(")) > 0:  # a bracket that an earlier one opened
+            kept[-1] = kept[-1].rstrip(";.") + ")" * closed + clause[-1] * (clause[-1] in ";.")
+    return " ".join(kept).rstrip(";")
 
 
 def _label(name: str) -> str:

@@ -24,6 +24,7 @@ __all__ = [
     "MARKS",
     "OPTIONS",
     "REAL",
+    "REFUSED",
     "SETTINGS",
     "UNTESTED",
     "WHOLE",
@@ -54,6 +55,8 @@ EQUAL = "equal"
 """In the cells of differences that are 0 but for rounding, and in files their mark."""
 LEFT_OUT = "left out"
 """In the cells of a method that was not measured."""
+REFUSED = "refused"
+"""In the cells of one that answered no decision."""
 
 CONDITIONS = {
     "world": "{}",

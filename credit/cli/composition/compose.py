@@ -65,11 +65,11 @@ LEGEND = (
 @click.option(
     "--advantage",
     type=click.Choice(["control", "entry", "even"]),
-    help="Also compute advantages to train on, into the file of --advantages-to.",
+    help="Also compute advantages to train on; needs --advantages-to, the file for them.",
 )
 @click.option(
     "--advantages-to", "target", metavar="FILE", callback=table_path, type=click.Path(dir_okay=False, path_type=Path),
-    help="File for the --advantage, besides that of -o: as `credit assign` writes it.",
+    help="File for the --advantage, which needs it: as `credit assign` writes it.",
 )  # fmt: skip
 @click.option("--scale", metavar="NAME", help="Divide the advantages by a scale: agent_name, role_name, or a method.")
 @click.option(

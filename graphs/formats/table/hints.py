@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Collection, Mapping
 
 from graphs.reading.keys import opening
+from graphs.reading.tables.columns_by_values import constant_within, first_rows, id_of_traces, outcome_in_words
 from graphs.reading.tables.csv_rows import other_separator
 from graphs.reading.tables.likely_columns import likely_column
 from graphs.text import excerpt, printable
@@ -103,7 +104,8 @@ def table_without(head: bytes, known: Mapping[str, Collection[str]]) -> tuple[st
     kinds = ("trace",) if {"event_reward", "agent_reward"} & column_of.keys() else ("trace", "reward")
     missing = [ours for ours in kinds if ours not in column_of]
     if missing:
-        lacks.append(_naming(missing, names, column_of, known))
+        cells = first_rows(lines) if separator == "," and lines[0][:1] != "{" else {}
+        lacks.append(_naming(missing, names, column_of, known, cells))
     return (f"a table with the columns {excerpt(listed_names(names))}", "; ".join(lacks)) if lacks else None
 
 
@@ -115,12 +117,26 @@ def _keys_of_rows(lines: list[str]) -> list[str]:
 
 
 def _naming(
-    missing: list[str], names: list[str], found: Mapping[str, str], known: Mapping[str, Collection[str]]
+    missing: list[str],
+    names: list[str],
+    found: Mapping[str, str],
+    known: Mapping[str, Collection[str]],
+    cells: Mapping[str, list[str]],
 ) -> str:
-    """The missing columns, and how to name what has them; group and agent too, if a column seems to have them."""
+    """The missing columns, and how to name what has them; group and agent too, if a column seems to have them.
+
+    Where no name tells, the first rows may: `cells` by column, none where they are not read.
+    """
     wanted = {ours: likely_column(ours, names, found.values()) for ours in missing}
+    if "trace" in wanted:
+        wanted["trace"] = wanted["trace"] or id_of_traces(cells, found.values())
+    trace = wanted.get("trace") or found.get("trace", "")
+    within = constant_within(cells, trace)
+    if wanted.get("reward") == "":
+        wanted["reward"] = outcome_in_words(cells, within)
     for ours in ("event_reward", "group", "agent"):
-        likely = likely_column(ours, names, [*found.values(), *wanted.values()])
+        of = [name for name in names if name in within] if ours == "group" and cells else names
+        likely = likely_column(ours, of, [*found.values(), *wanted.values()])
         if likely and ours not in found:
             wanted[ours] = likely
     kinds = " and ".join(f"a column for the {ours} ({', '.join(known[ours])})" for ours in missing)

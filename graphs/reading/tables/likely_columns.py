@@ -28,6 +28,8 @@ _ELSE = {
     )
 }
 """Words that count behind the others."""
+_COUNT = re.compile(r"(?:^|_)(?:tokens?|counts?|len|length|chars|ms|secs?|seconds|cost|usd)$")
+"""How the name of a number of a row ends, such as `prompt_tokens`, which is no group."""
 _CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -52,7 +54,7 @@ def likely_columns(ours: str, names: Iterable[str], taken: Collection[str] = ())
       >>> likely_columns("reward", ["run", "passed", "score"])
       ['score', 'passed']
     """
-    without = _LIKE["event_reward"] if ours == "reward" else None  # a step's is no outcome
+    without = {"reward": _LIKE["event_reward"], "group": _COUNT}.get(ours)  # a step's is no outcome
     plain = {name: snake_case(name) for name in names if name not in taken}
     left = {name: words for name, words in plain.items() if without is None or not without.search(words)}
     patterns = [_LIKE[ours], *([_ELSE[ours]] if ours in _ELSE else [])]

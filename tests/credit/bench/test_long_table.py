@@ -759,7 +759,7 @@ def test_nine_numbers_of_three_worlds_fit_one_tabular(tmp_path: Path) -> None:
         for name in ("bias", "cosine", "relative") for world in worlds
     ]  # fmt: skip
     save_numbers(of_run(numbers, "bias", lambda number: {}), tmp_path / "bias.csv")
-    _table(tmp_path / "bias.csv", "-o", tmp_path / "all.tex")
+    _table(tmp_path / "bias.csv", "-o", tmp_path / "all.tex", "--width", "640")
     text = (tmp_path / "all.tex").read_text()
     assert text.count(r"\begin{tabular}") == 1 and r"\multicolumn{3}{c}{cosine}" in text
     assert r"\cmidrule(lr){2-4}\cmidrule(lr){5-7}\cmidrule(lr){8-10}" in text
@@ -817,7 +817,7 @@ def test_what_has_no_room_stands_in_a_table_of_each_benchmark(tmp_path: Path) ->
         assert max(map(len, shown.partition("\nbias,")[0].splitlines())) <= room
     more = [one._replace(world=f"a longer name {i}") for i in range(5) for one in bias[::2]]
     save_numbers(of_run([*bias, *more], "bias", lambda number: {}), tmp_path / "bias.csv")
-    _table(*call[2:], "-o", tmp_path / "all.tex")
+    _table(*call[2:], "-o", tmp_path / "all.tex", "--width", "640")
     floats = (tmp_path / "all.tex").read_text().split(r"\begin{table")[1:]
     assert [text.count("multicolumn{4}{c}{snr}") for text in floats] == [0, 0, 1]
     assert all(text.count(r"\begin{tabular}") == 1 for text in floats)  # one float was longer than a page
@@ -953,6 +953,54 @@ def test_one_name_of_a_world_of_ones_own_stands_in_all_outputs(tmp_path: Path, m
         "of_worlds:dig",
         "of_worlds:hive",
     ]
+
+
+def test_what_is_missing_is_told_once_in_whole_sentences_and_by_the_word_of_its_cell(tmp_path: Path) -> None:
+    """24 lines differed in the method alone, a note ended within brackets, and said "left out" of what was refused."""
+    why = "world 'w' has 9 groups; expected at most 8 (--most-batches)"
+    made = [
+        Measured(name, quantity, math.nan if k == 8 else 0.5, world="w", group_size=k, bench="bias",
+                 why=(why if name != "c" else "none is known") * (k == 8))
+        for quantity in ("bias", "cosine", "answered") for k in (2, 8) for name in "abcd"
+    ]  # fmt: skip
+    made = [n._replace(value=0.0) if (n.method, n.quantity, n.group_size) == ("c", "answered", 8) else n for n in made]
+    save_numbers(made, tmp_path / "a.csv")
+    call = ["bench", "table", str(tmp_path / "a.csv"), "-o", str(tmp_path / "a.tex")]
+    told = CliRunner().invoke(cli, call).stdout.splitlines()
+    assert [line for line in told if " columns: " in line] == [
+        f"a, b, d have no bias, cosine in 1 of 2 columns: {why}",
+        "c has no bias, cosine in 1 of 2 columns: none is known",
+    ]
+    notes = (tmp_path / "a.tex").read_text().splitlines()
+    assert r"left out: a, b, d in bias, cosine (world 'w' has 9 groups; expected at most 8)\par" in notes
+    assert r"refused: c in bias, cosine (none is known)\par" in notes
+    assert any("& refused" in line for line in notes)
+
+
+def test_what_ones_own_function_does_with_event_rewards_is_not_measured_without_any() -> None:
+    """Nothing told that truth, snr and train pay no event, where `bias` does."""
+    rest = {"truth": "--traces 80 --world additive", "snr": "--quick --lengths 10,30", "train": "--quick --steps 2"}
+    for bench, more in rest.items():
+        for method, told in (("estimators:rloo", 1), ("rloo", 0)):
+            found = CliRunner().invoke(cli, ["bench", bench, "-m", f"grpo,{method}", *more.split()])
+            assert found.exit_code == 0, found.output
+            assert found.stdout.count("no event has a reward of its own here") == told, bench
+
+
+def test_a_joint_table_is_no_wider_than_a_page_and_split_between_worlds(tmp_path: Path) -> None:
+    """Tables of three worlds and sizes were 656 pt wide, or ended within a world."""
+    made = [
+        Measured(f"a_method_of_length_{i}", "snr", 0.1234, 0.1123, 0.1345, 0.99, world=world, length=n, bench="snr")
+        for world in ("one", "two", "three") for n in (10, 30, 100) for i in range(8)
+    ]  # fmt: skip
+    save_numbers(made, tmp_path / "a.csv")
+    call = ["bench", "table", str(tmp_path / "a.csv"), "-o", str(tmp_path / "a.tex")]
+    assert CliRunner().invoke(cli, call).exit_code == 0
+    tables = (tmp_path / "a.tex").read_text().split(r"\begin{tabular}")[1:]
+    assert [re.findall("one|two|three", table.split(r"\midrule")[0]) for table in tables] == [
+        ["one"], ["two"], ["three"]
+    ]  # fmt: skip
+    assert all(table.startswith("{lrrr}") for table in tables)
 
 
 def test_python_takes_and_shows_worlds_as_commands_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,12 @@ def batch(extra: int = 0, seed: int = 0) -> tuple[credit.EventGraph, np.ndarray]
     number = np.maximum(number, 0)
     trace = number // 60
     graph, _, _ = credit.from_columns(
-        group=trace // 2, trace=trace, agent=(number // 3) % 3, turn=number // 3, reward=np.zeros(len(kept))
+        group=trace // 2,
+        trace=trace,
+        agent=(number // 3) % 3,
+        turn=number // 3,
+        reward=np.zeros(len(kept)),
+        evidence={"tokens": np.arange(len(kept))},
     )
     return pad(graph, ROOM), kept
 

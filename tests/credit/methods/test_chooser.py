@@ -351,6 +351,22 @@ def test_control_that_gains_nothing_on_its_log_is_not_recommended(log: str, why:
     assert found.trained_with.startswith(TRAINED_WITH[""])
 
 
+@pytest.mark.parametrize("valued", [False, True])
+def test_every_claim_that_control_may_take_is_tried(valued: bool) -> None:
+    """A logged `value` put `gae` before `coma` in all branches: `rloo` was told, of nearly twice the spread."""
+    draw, n = np.random.default_rng(0), 96
+    part = draw.normal(size=(n, 3))
+    before = np.cumsum(part, axis=1) - part
+    evidence = {"q_value": (before + part).ravel(), "target_value": before.ravel()}
+    _, _, rows = credit.from_columns(
+        group=np.arange(3 * n) // 12, trace=np.arange(3 * n) // 3, agent=["a", "b", "c"] * n,
+        reward=np.repeat(part.sum(axis=1), 3), evidence=evidence | ({"value": before.ravel()} if valued else {}),
+    )  # fmt: skip
+    found = choose(rows.traces)
+    assert "--methods rloo,coma -o" in found.command and found.trial.claims == ("coma",)
+    assert not [line for line in found.warnings if "come from the baseline" in line]
+
+
 @pytest.mark.slow
 def test_siblings_on_one_event_type_call_for_rloo_and_a_question(tmp_path: Path) -> None:
     """`control` leaves such claims out, so that the recommended command gave the numbers of `rloo`."""
@@ -516,7 +532,7 @@ def test_advantages_of_returns_are_set_beside_returns() -> None:
     _, _, rows = credit.from_columns(
         group=[0] * 4, trace=[0, 0, 1, 1], turn=[0, 1] * 2, reward=[1.0, 1, 0, 0], event_reward=[5.0, 0, 0, 1]
     )
-    effect = try_advice(rows.traces, "rloo", [], [], {"rloo": OnLog(unbiased=True)}).effect
+    effect = try_advice(rows.traces, "rloo", [], {}, {"rloo": OnLog(unbiased=True)}).effect
     assert effect == "standard deviation over 4 actions: returns 2.5, advantages 5"
 
 

@@ -255,8 +255,8 @@ def test_what_failed_tells_sides_apart_in_kinds_that_changed_alone() -> None:
     """Each kind had both parts, also where they were equal."""
     same = [([1.0] * 2, [1.0, 0.0]), ([1.0, 0.0], [1.0] * 2)] * 5
     for kinds, end in (
-        ({"auto": same, "theft": same}, "auto 10 of 40 (25 %), theft 10 of 40 (25 %); no kind differs beyond chance "
-         "between v1 and v2."),
+        ({"auto": same, "theft": same}, "auto 10 of 40 (25 %), theft 10 of 40 (25 %); no kind changed "
+         "beyond chance."),
         ({"auto": [WORSE] * 10, "theft": same},
          "auto 20 of 40 (50 %; v1 0 of 20, v2 20 of 20), theft 10 of 40 (25 %)."),
     ):  # fmt: skip

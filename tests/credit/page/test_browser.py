@@ -708,6 +708,7 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
     assert words_at_the_top(window, tmp_path / "page.html", Findings.of(traces, claims, prices=prices)) == [
         "What failed: 2 of 3 traces with an outcome failed.",
         "What was lost: 67 % of the money at the given prices (9.5 of 14.25) went into failed traces.",
+        "Where time goes: 100 % of the wall clock goes into calls of web: 2,005 seconds a call (median).",
         "Look first: no error, loop or end is more common in failed traces than chance allows within the one task with "
         "both. First in the table below: a, error of web; no later call of it succeeded ({}). It happened in 3 traces: "
         "2 of 2 failed and 1 of 1 succeeded ones. Show it",
@@ -725,6 +726,7 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
     assert words_at_the_top(window, tmp_path / "page.html", Findings.of(alike, {})) == [
         "What failed: 1 error, 0 retries, 0 loops. Which traces failed is not known: none has an outcome.",
         "What went wrong most: Failed last calls of web by a in 1 of 1 trace. Show it",
+        "Where time goes: 100 % of the wall clock goes into calls of web: 2,005 seconds a call (median).",
         "What it cost: 500 tokens generated and 2M read, 1 h 7 min of wall clock.",
     ]
     partly = read(tmp_path, [one | {"rewards": {"team": 1.0} if i else {}} for i, one in enumerate(records)])
@@ -970,8 +972,10 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
         told = page.locator("#lead p, #detail p").all_inner_texts()
         where = page.locator("#detail div", has_text="Where it comes from:").locator("li").all_inner_texts()
         why = "calls as before, tokens generated per call ×3"
-        assert where == ["Money of a trace +100, by agent: reviewer +100*.",
-                         f"Tokens generated of a trace +100, by agent: reviewer +100* ({why}); * beyond chance."]
+        assert where == [
+            "Money of a trace +100, by agent: reviewer +100*.",
+            f"Tokens generated of a trace +100, by agent: reviewer +100* ({why}); * beyond chance.",
+        ]
         both = "old 8 of 12, new 7 of 11; on tasks that both ran, 7 of 11 and 7 of 11."
         assert told[0].replace("\xa0", " ").endswith(f" failed. 1 trace has no outcome. {both}")
         price = "Money for a success: old 206.2, new 481.2, by means over the 11 tasks with outcomes on both sides"

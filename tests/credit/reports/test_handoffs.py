@@ -398,6 +398,16 @@ def test_a_version_with_another_team_makes_no_older_one_unlike(tmp_path: Path, r
     assert not none and one == ([[2]] if runs[0] == 2 else [])
 
 
+def test_an_agent_more_or_less_is_no_other_in_the_place_of_one(tmp_path: Path) -> None:
+    """Nobody could act on "runs with other agents (25 with reviewer, 3 without researcher)"."""
+    teams = [("coder", "tester")] * 20 + [("coder",), ("coder", "tester", "critic")] * 2 + [("coder", "critic")] * 2
+    records = [run(i, [("desk", "a"), *((one, "b") for one in team)], 1.0, 100) for i, team in enumerate(teams)]
+    traces = logs(tmp_path, records)
+    found = handoffs(traces, ToolCalls(traces), lambda of: False, np.zeros(len(teams), bool))
+    (rows,) = (one.rows for one in found if one.words.startswith(UNLIKE))
+    assert {int(of) for of in np.asarray(traces.graph.trace_ids)[rows]} == {24, 25}
+
+
 def test_between_tasks_the_agents_of_each_are_no_cause(tmp_path: Path) -> None:
     of = [("billing", 0.0), ("tech", 1.0)]
     records = [run(i, [("desk", "a"), (of[i % 2][0], "b")], of[i % 2][1], 1) for i in range(60)]

@@ -414,6 +414,26 @@ def test_a_cause_apart_is_named_though_most_of_its_runs_have_a_common_one(tmp_pa
     assert {one.tool for one in leading_causes(logs(tmp_path, rows))} == {"index", "web"}
 
 
+@pytest.mark.parametrize("split", [True, False])
+def test_the_loops_of_an_agent_are_one_cause_whichever_tool_they_are_of(tmp_path: Path, split: bool) -> None:
+    """Loops of an agent told apart by its two tools were too few of each, and no cause was named."""
+    rows = []
+    for i in range(48):
+        row = run(i, [], rewards={"team": float(i % 4 > 0)})
+        if i % 4 == 0 and i % 8 < 4 + 4 * (i < 16):
+            tool = f"web{i // 8 % 3 if split else 0}"
+            for k in range(3):
+                row["events"] += [
+                    {"id": f"c.{k}", "type": "tool_call", "agent": "coder", "tool": tool, "arguments": {"q": 2}},
+                    {"id": f"r.{k}", "type": "tool_result", "agent": "coder", "status": "ok", "text": "none"},
+                ]
+                row["edges"].append({"src": f"c.{k}", "dst": f"r.{k}", "type": "return"})
+        rows.append(row)
+    (cause,) = leading_causes(logs(tmp_path, rows))
+    words = f"loops of {'any of 3 tools' if split else 'web0'} by coder"
+    assert (cause.words, cause.failed, cause.succeeded, cause.beyond_chance) == (words, 8, 0, True)
+
+
 def test_a_tool_that_fails_for_whoever_calls_it_is_one_cause(tmp_path: Path) -> None:
     """Eight agents shared the failures of a tool; of each alone they were too few to tell."""
     rows = []
@@ -443,6 +463,42 @@ def test_a_cause_of_the_worst_graded_outcomes_is_found_where_two_classes_lose_it
     cause, *_ = leading_causes(logs(tmp_path, rows))
     assert cause.tool == "index" and cause.beyond_chance
     assert cause.told().endswith("in 9 of 24 worse traces and 3 of 24 better ones (beyond chance)")
+
+
+def of_pairs(failed: dict[str, range], succeeded: dict[str, range], tasks: int = 24) -> list[dict[str, Any]]:
+    """A failed and a succeeded run of each task, and in which tasks a tool fails in either."""
+    return [
+        run(i, [tool for tool, of in (succeeded if i % 2 else failed).items() if i // 2 in of],
+            task_id=f"q{i // 2}", rewards={"team": i % 2})
+        for i in range(2 * tasks)
+    ]  # fmt: skip
+
+
+def test_a_cause_is_just_short_of_beyond_chance_by_the_p_that_counts_all_causes_alone(tmp_path: Path) -> None:
+    """It was said at a corrected p of 1."""
+    down = {"index": range(9), "editor": range(0, 24, 2), "shell": range(12)}
+    up = {"index": range(10, 12), "editor": range(1, 24, 2), "shell": range(12, 24)}
+    cause, *_ = leading_causes(logs(tmp_path, of_pairs(down, up)))
+    assert cause.tool == "index" and cause.p is not None and cause.p > 0.1
+    assert not cause.close and ": undecided; about " in cause.told()
+
+
+def test_what_may_follow_from_failing_stands_behind_what_is_undecided(tmp_path: Path) -> None:
+    down = {"index": range(24), "editor": range(2, 11), "shell": range(12, 24)}
+    causes = leading_causes(logs(tmp_path, of_pairs(down, {"editor": range(11, 13)})))
+    assert [(one.tool, one.beyond_chance, one.late != "") for one in causes] == [
+        ("index", True, False), ("editor", False, False), ("shell", True, True)
+    ]  # fmt: skip
+
+
+def test_one_agent_of_too_few_tasks_gives_way_to_all_agents(tmp_path: Path) -> None:
+    """Loops of one searcher, 6 against 0 in too few tasks to tell, stood before those of all searchers."""
+    records = of_pairs({"index": range(14)}, {"index": range(14, 20)})
+    for one in records[12:]:
+        for event in one["events"]:
+            event["agent"] = "tester"
+    cause, *_ = leading_causes(logs(tmp_path, records))
+    assert cause.words.startswith("failed calls of index by any of 2 agents")
 
 
 def test_errors_of_model_calls_are_told_with_what_their_status_says(tmp_path: Path) -> None:
@@ -486,7 +542,9 @@ def test_a_cause_that_one_system_has_may_be_of_the_system(tmp_path: Path, named:
         won = float(k > (2 if is_new and task < 6 else 0) or (not is_new and task < 6))
         more = {"trace_id": f"t{number}", "task_id": f"q{task}", "rewards": {"team": won}, named: f"v{is_new + 1}"}
         rows.append(run(0, ["index"] * (is_new and task < 3)) | more)
-    (cause,) = leading_causes(logs(tmp_path, rows))
+    read = logs(tmp_path, rows)
+    (cause,) = leading_causes(read, of_model="model")  # else the model itself is one
+    assert (leading_causes(read)[0].words == "runs of model v2") == (named == "model")
     assert cause.beyond_chance is False
     why = f"; harder tasks or what else differs in {named} v2 may be why)"
     assert why in cause.told(), cause.told()

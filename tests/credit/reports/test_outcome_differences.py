@@ -276,19 +276,19 @@ def test_rows_that_may_tell_models_apart_say_so(tmp_path: Path) -> None:
         assert ("by model" in found.headline()) == bool(lines) and all(line in found.headline() for line in lines)
         return lines
 
-    why = "the model may be why the rest differs"
-    apart = ["Failed by model, mean over 10 tasks with both: big 80 % (40 of 50 traces), small 20 % (10 of 50 traces)."]
+    why, counts = "the model may be why the rest differs", "big 80 % (40 of 50 traces), small 20 % (10 of 50 traces)"
+    apart = [f"Failed by model, mean over 10 tasks with both: {counts}; beyond chance."]
     assert said(*["AAAABabbbb"] * 10) == apart  # each is relative to its model, so that the model is not why
     assert said(*["ABab"] * 10) == []  # they fail alike
     assert said(*["AAAAB", "abbbb"] * 10) == []  # a task has one model, and is compared with itself
     alone = f"{apart[0][:-1]}; 20 other traces not among these."
     assert said(*["AAAABabbbb"] * 10, *["AAAAB"] * 4) == [alone]
     shares = "big 53 % (40 of 55 traces), small 13 % (10 of 55 traces)"  # 4 and 1 of 5 in 10 tasks, and none in 5
-    ends_alike = [f"Failed by model, mean over 15 tasks with both: {shares}."]
+    ends_alike = [f"Failed by model, mean over 15 tasks with both: {shares}; beyond chance."]
     assert said(*["AAAABabbbb"] * 10, *["Bb"] * 5) == ends_alike  # tasks without failures were left out of rates
     assert said(*["AAAABabbbb"] * 10, *["Bb"] * 5, by=("task", "model")) == ends_alike
     between = "Failed by model, mean over tasks: big 80 % (8 of 10 traces), small 20 % (2 of 10 traces)"
-    assert said(*["A"] * 8, *["B"] * 2, *["a"] * 2, *["b"] * 8) == [f"{between}; {why}."]
+    assert said(*["A"] * 8, *["B"] * 2, *["a"] * 2, *["b"] * 8) == [f"{between}; undecided; {why}."]
     assert said(*["AAAABabbbb"] * 10, by=("task", "model")) == apart
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_numbers import TeamFacts
+from credit.reports.where_time_goes import where_time_goes
 from credit.sides.call_times import call_times
 from graphs.logs import read
 from tests.credit.cli.logs import run, trace, write
@@ -65,6 +66,26 @@ def test_a_slow_model_is_named_and_none_of_like_ones(tmp_path: Path) -> None:
     assert "goes into model calls of agent1, " in told and "calls of search_kb" not in told
     alike = timed(tmp_path / "y.jsonl", lambda tool, i: 0.7)
     assert json.loads(run("summary", alike, "--json").stdout)["slowest"] == ""
+
+
+def test_a_tool_that_is_slow_in_fewer_than_half_its_calls_is_named(tmp_path: Path) -> None:
+    """A tool took 13 % of all time, ten times others on average, and no sentence said so: its median was low."""
+    log = timed(tmp_path / "x.jsonl", lambda tool, i: 21.0 if tool == "search_kb" and i % 9 < 3 else 0.7)
+    told = json.loads(run("summary", log, "--json").stdout)["slowest"]
+    assert re.search(r"of the wall clock goes into calls of search_kb, \d+ % in the 20 traces with one: [6-9]\.", told)
+    assert re.search(r" seconds a call \(mean; other tools 0\.7\d?\); one call in ten took over 2\d$", told)
+
+
+def test_tools_of_one_long_tail_are_not_named(tmp_path: Path) -> None:
+    """Of 100 logs whose tools all take log-normal seconds, of σ = 1, none may have a slow tool."""
+    traces, rng, named = read(timed(tmp_path / "x.jsonl", lambda tool, i: 0.7)), np.random.default_rng(3), 0
+    calls, took = ToolCalls(traces), TeamFacts(traces).durations
+    for _ in range(100):
+        event = np.where(took.event > 0, rng.lognormal(2.0, 1.0, len(took.event)), took.event)
+        wall = np.bincount(np.asarray(traces.graph.trace_ids)[: len(event)], event, traces.sizes.traces)
+        drawn = took._replace(event=event, begun=took.end - event, wall=wall)
+        named += "calls of" in where_time_goes(traces, calls, drawn)
+    assert named == 0
 
 
 def test_whose_the_longest_event_is_stands_beside_it(tmp_path: Path) -> None:

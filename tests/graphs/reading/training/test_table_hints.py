@@ -10,7 +10,7 @@ import pytest
 
 from graphs.errors import NothingReadError, Problem
 from graphs.logs import read
-from graphs.reading.tables.likely_columns import likely_column
+from graphs.reading.tables.likely_columns import likely_column, likely_columns
 
 IDS = "trace, trace_id, traj_uid, traj_id, trajectory_id, rollout_id"
 
@@ -106,6 +106,17 @@ def test_the_option_that_is_printed_reads_the_table(tmp_path: Path) -> None:
     path = table(tmp_path, "task,rollout,agent,reward", "q,a,x,1", "q,b,x,0")
     traces = read(path, columns={"trace": "rollout", "group": "task"})
     assert traces.problems == () and traces.traces["group"].to_pylist() == ["q", "q"]
+
+
+def test_columns_whose_names_tell_nothing_are_told_by_their_values(tmp_path: Path) -> None:
+    """`prompt_tokens`, another number in each row, was proposed as the group, and hundreds of rows refused then."""
+    rows = [f"R{run},k{run % 3},x,{100 + 7 * run + step},ok,{('up', 'down', '')[run % 3]},{('pass', 'fail')[run % 2]}"
+            for run in range(8) for step in range(3)]  # fmt: skip
+    path = table(tmp_path, "request_id,kind,agent,prompt_tokens,status,thumbs,judge", *rows)
+    assert refused(path).expected.endswith(", or --columns trace=request_id,reward=thumbs to name them")
+    traces = read(path, columns={"trace": "request_id", "reward": "thumbs"})
+    assert traces.sizes.traces == 8 and not any("group=" in problem.expected for problem in traces.problems)
+    assert likely_columns("group", ["prompt_tokens", "query_ms", "promptTokens", "prompt"]) == ["prompt"]
 
 
 def test_printed_options_lead_to_a_table_of_which_all_is_read(tmp_path: Path) -> None:
