@@ -67,7 +67,8 @@ class CostRow:
     whether the unit is no part of the team, such as a simulated user, whose costs are in no sum but its own. Where it
     `lacks_lines`, all counts are lower bounds (`lacking_units`). `money` is by prices, `logged_money` what the log
     states of calls. It is in `traces`, a lower bound where it `lacks_traces`, of the `of_traces` of its system, where
-    systems are among the units, or of all.
+    systems are among the units, or of all. `call_seconds` is the median of what its calls take; one call in ten takes
+    more than `slow_call_seconds`.
     """
 
     unit: str
@@ -86,6 +87,7 @@ class CostRow:
     of_traces: int = 0
     lacks_traces: bool = False
     call_seconds: float | None = None
+    slow_call_seconds: float | None = None
 
     def sums(self) -> dict[str, Amount]:
         """All that it adds up, by name."""
@@ -181,8 +183,10 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
     took = _of_a_call(facts, called, unit, len(units), parts)
     counts = zip(_held(traces, unit, len(units)).tolist(), every.tolist(), fewer.tolist(), took, strict=True)
     rows = [
-        dataclasses.replace(row, traces=some, of_traces=of, lacks_traces=less, call_seconds=seconds)
-        for row, (some, of, less, seconds) in zip(rows, counts, strict=True)
+        dataclasses.replace(
+            row, traces=some, of_traces=of, lacks_traces=less, call_seconds=median, slow_call_seconds=slow
+        )
+        for row, (some, of, less, (median, slow)) in zip(rows, counts, strict=True)
     ]
     if fees.any():
         units, unit = _units(traces, parts, outside, of_tools=True)
@@ -208,9 +212,9 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
 
 def _of_a_call(
     facts: TeamFacts, called: ToolCalls, unit: np.ndarray, count: int, parts: Sequence[str]
-) -> list[float | None]:
-    """`CostRow.call_seconds` of each unit; None where these are traces or systems alone."""
-    took: list[float | None] = [None] * count
+) -> list[tuple[float | None, float | None]]:
+    """`CostRow.call_seconds` of each unit, and the slow ones; None where these are traces or systems alone."""
+    took: list[tuple[float | None, float | None]] = [(None, None)] * count
     found = []
     if not {"trace", "system"} >= {*parts}:
         found.append(calls_of_models(facts.traces, facts.durations))
@@ -221,7 +225,7 @@ def _of_a_call(
         order = np.argsort(of, kind="stable")
         places, first = np.unique(of[order], return_index=True)
         for place, seconds in zip(places.tolist(), np.split(calls.seconds[order], first)[1:], strict=True):
-            took[place] = float(np.median(seconds))
+            took[place] = float(np.median(seconds)), float(np.quantile(seconds, 0.9))
     return took
 
 

@@ -29,8 +29,8 @@ TERMS = (
     ("money: ≥", "money ≥: a count or a price is missing"),
 )
 OF_OTHERS = "no part of the team, so what it cost is in no sum:"
-A_CALL = "seconds a call"
-OF_A_CALL = f"{A_CALL}: median of a tool's calls, or of model calls"
+A_CALL, SLOW = "seconds a call", "1 in 10 over"
+OF_A_CALL = f"{A_CALL}: median of a tool's calls, or of model calls; {SLOW}: seconds that one of ten such calls exceeds"
 OF_MODELS = "seconds of work of a model's row: without those of the tools that it called"
 HEADS = {
     "tool_calls": "tool calls",
@@ -168,14 +168,15 @@ def _print(
     heads = [f"#{head}" for head in names.values()]
     after = [*names].index("seconds") + 1
     timed = any(row.call_seconds is not None for row in rows)
-    heads[after:after] = [f"#{A_CALL}"] * timed
+    heads[after:after] = [f"#{A_CALL}", f"#{SLOW}"] * timed
     heads += [f"#costs.{name}" for name in stated]
     table = plain_table(by.replace(",", ", "), "#events", *heads)
     lacking = {name for name in stated if any(name not in row.stated for row in rows[:-1])}  # but the total
     for row in rows:
         amounts = [_text(row.sums()[name], row.lacks_lines) for name in ("events", *names)]
-        of_a_call = "" if len(rows) > 1 and row is rows[-1] else printed(row.call_seconds)
-        amounts[after + 1 : after + 1] = [of_a_call] * timed
+        is_total = len(rows) > 1 and row is rows[-1]
+        of_a_call = ["" if is_total else printed(of) for of in (row.call_seconds, row.slow_call_seconds)]
+        amounts[after + 1 : after + 1] = of_a_call * timed
         told = [at_least(printed(row.stated.get(name), 6), row is rows[-1] and name in lacking) for name in stated]
         table.add_row(words(row.unit), *amounts, *told)
     console.print(table)

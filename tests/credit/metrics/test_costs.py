@@ -199,7 +199,7 @@ def test_a_simulated_user_is_in_no_sum_but_its_own(tmp_path: Path, name: str | N
     if name is None:
         assert {user.tokens, user.input_tokens, user.seconds} == {Amount(None, 0)} and user.events == 1
         assert (total.tokens, total.seconds) == (Amount(40, 0), Amount(5, 0))
-        assert cells == ["user", "1", "0", "–", "–", "–", "–"]
+        assert cells == ["user", "1", "0", "–", "–", "–", "–", "–"]
     else:
         assert getattr(user, name) == Amount(7, 0) and user.seconds == Amount(None, 0)
     assert (total.tokens, total.input_tokens, total.seconds) == (Amount(40, 0), Amount(300, 0), Amount(5, 0))
@@ -243,9 +243,20 @@ def test_the_seconds_and_errors_of_a_call_stand_in_its_row(tmp_path: Path) -> No
     assert (rows["web"].seconds.total, rows["no tool"].seconds.total) == (2, 3)
     assert {row.unit: row.seconds.total for row in cost_rows(traces, "decision")}["tool"] == 2
     shown = CliRunner().invoke(cli, ["costs", str(tmp_path / "log.jsonl"), "--by", "tool"]).stdout.splitlines()
-    head = ["tool", "events", "tool calls", "tokens", "input tokens", "seconds of work", "seconds a call", "errors"]
+    head = ["tool", "events", "tool calls", "tokens", "input tokens", "seconds of work", "seconds a call",
+            "1 in 10 over", "errors"]  # fmt: skip
     assert shown[0].split() == " ".join(head).split()
-    assert next(row for row in shown if row.startswith("web")).split() == ["web", "2", "1", "0", "0", "2", "2", "1"]
+    assert next(row for row in shown if row.startswith("web")).split() == [
+        "web",
+        "2",
+        "1",
+        "0",
+        "0",
+        "2",
+        "2",
+        "2",
+        "1",
+    ]
     assert next(row for row in shown if row.startswith("total")).split()[1:] == ["4", "1", "40", "300", "5", "1"]
 
 

@@ -110,8 +110,12 @@ def test_costs_have_the_seconds_of_a_call(tmp_path: Path) -> None:
     assert rows["tool"]["get_profile"] == pytest.approx(0.7, rel=0.2)
     assert rows["tool"]["no tool"] == pytest.approx(1, rel=0.2) == rows["agent"]["agent0"]
     printed = run("costs", log, "--by", "tool").stdout
-    assert "seconds of work  seconds a call  errors" in printed
-    assert "seconds a call: median of a tool's calls, or of model calls" in printed
+    assert "seconds of work  seconds a call  1 in 10 over  errors" in printed
+    assert "seconds a call: median of a tool's calls, or of model calls; 1 in 10 over: seconds that one " in printed
+    tail = timed(tmp_path / "y.jsonl", lambda tool, i: 21.0 if tool == "search_kb" and i % 9 < 3 else 0.7)
+    (row,) = (one for one in json.loads(run("costs", tail, "--by", "tool", "--json").stdout)["costs"]
+              if one["unit"] == "search_kb")  # fmt: skip
+    assert row["call_seconds"] < 1 and row["slow_call_seconds"] > 20
     assert "seconds a call" not in run("costs", log, "--by", "system").stdout
 
 
