@@ -108,7 +108,7 @@ class ComparedKinds(NamedTuple):
       single: the task of each where traces are compared within kinds of task, of which a task is one; None elsewhere.
       outcome: of each, where these are graded and `test` compares those of traces that have something with others'; two
         classes would lose how much worse a trace is. Of 149 causes in 60 logs of 40 tasks 70 were found so, 56 by two
-        classes; of 250 logs without any 7 had one. None elsewhere.
+        classes; of 250 logs without any 7 had one, and of 160 whose outcomes fall with length 8. None elsewhere.
     """
 
     failed: np.ndarray

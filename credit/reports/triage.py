@@ -197,9 +197,9 @@ class Triage:
     what the events are: the actions of most tokens, if the log has counts. `left_out` events are not named, of the same
     causes and of others. `endings` are how traces end early. `slowest` is `where_time_goes`. `failed` and `succeeded`
     count traces, which are called as `kinds`; None where these are not of both. `sure`: behind so many events none is
-    of a cause that is surely more common in failed ones. `unsure`: none of any is, nor is another cause known. `tasks`:
-    in how many they are compared within, 0 between tasks; `noun`: as of `ComparedKinds`. `sides` are how many traces
-    each side has; empty without sides.
+    of a cause that is surely more common in failed ones; `tested` of these are beyond chance as a cause. `unsure`: none
+    of any is, nor is another cause known. `tasks`: in how many they are compared within, 0 between tasks; `noun`: as of
+    `ComparedKinds`. `sides` are how many traces each side has; empty without sides.
     """
 
     agents: tuple[Workload, ...]
@@ -213,6 +213,7 @@ class Triage:
     succeeded: int | None = None
     kinds: tuple[str, str] = ("failed", "succeeded")
     sure: int = 0
+    tested: int = 0
     unsure: bool = False
     tasks: int = 0
     noun: str = "task"
@@ -243,6 +244,10 @@ class Triage:
         none = [not (one.failed or one.succeeded) and one.position is not None for one in self.suspects]
         (bad, good), where = self.kinds, f" within {plural(self.noun)}" if self.tasks else ""
         behind = f"; behind the first {self.sure}" if self.sure > 1 else "; behind the first" if self.sure else ":"
+        if self.tested < self.sure:
+            of = f"{self.tested or 'none'} of the first {self.sure} {'are' if self.tested > 1 else 'is'}"
+            of, these = (of, "these") if self.sure > 1 else ("the first is not", "it")
+            behind = f"; {of} beyond chance as a cause; behind {these}"
         chance = f"{behind} no {self.none_commoner()}"
         team = f"; of who takes part, in {plural(self.noun)} with such runs and others"
         return (
@@ -314,7 +319,7 @@ def triage(
     kinds = judged.failed, judged.succeeded
     leading = [one for one in leading if one.one_side is None] if judged.both else ()
     marks = {_row(traces, one): one.late for one in leading if one.late}
-    suspects, left_out, sure = _suspects(
+    suspects, left_out, sure, tested = _suspects(
         traces, calls, failures, most, kinds, compared if judged.both else None, texts, side, leading, number, marks
     )
     by_number = any(one.position is None for one in suspects)
@@ -339,6 +344,7 @@ def triage(
         succeeded=int(judged.succeeded.sum()) if judged.both else None,
         kinds=judged.kinds,
         sure=sure,
+        tested=tested,
         unsure=judged.both and (by_number or not (sure or leading or quiet.endswith(TOKENS))),
         tasks=len(np.unique(compared.task[compared.kept])) if judged.both and compared.within else 0,
         noun=compared.noun,
@@ -611,8 +617,8 @@ def _suspects(
     leading: Sequence[Leading],
     number: tuple[str, str],
     marks: dict[int, str],
-) -> tuple[tuple[Suspect, ...], int, int]:
-    """The events, how many more there are, and `Triage.sure`. `kinds`: failed and succeeded traces: bool [traces]."""
+) -> tuple[tuple[Suspect, ...], int, int, int]:
+    """The events, how many more there are, `Triage.sure` and `tested`. `kinds`: failed, succeeded: bool [traces]."""
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids)[: n.events]
     first = np.searchsorted(trace, np.arange(n.traces + 1))
@@ -715,8 +721,9 @@ def _suspects(
         none = (0, 0) if apart else ()
         suspects.insert(0, Suspect(number[1], "", "", "", None, f"{what[0].lower()}{what[1:]}", of_it, "", 1, *none))
         sure.insert(0, True)
+    tested = sum(bool(one.beyond_chance) for one in leading) if leading else sum(sure)
     behind = max((place for place, one in enumerate(sure, 1) if one), default=0)
-    return tuple(suspects), 0 if tokens is not None else len(found) - len(shown), behind
+    return tuple(suspects), 0 if tokens is not None else len(found) - len(shown), behind, tested
 
 
 def _row(traces: Traces, one: Leading) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import re
@@ -239,6 +240,9 @@ def test_a_cause_far_more_common_in_failed_traces_comes_before_a_more_serious_on
         found.commonness().endswith(f"same cause; –: none of these. {first} failed traces than chance allows{both}")
         and found.sure == 1
     )
+    leading = [dataclasses.replace(leading_causes(read(log))[0], beyond_chance=False)]
+    said = triage(read(log), leading=leading).commonness()
+    assert "; the first is not beyond chance as a cause; behind it no error" in said
     log.write_text(causes_log(kinds[1:]))
     found = triage(read(log))
     assert [one.tool for one in found.suspects] == ["often", "rare"]
