@@ -73,7 +73,7 @@ def test_every_count_has_the_mark(tmp_path: Path) -> None:
     assert total_costs(list(rows.values())).lacks_lines and not cost_rows(read(tmp_path, line("b")))[0].lacks_lines
     log = tmp_path / "x.jsonl"
     write(log, [line("a", metrics=LOST), line("b")])
-    assert bounds(run("costs", log, "--by", "tool").stdout, "web") == ["≥8", "≥4", "–", "–", "≥8", "2", "≥4"]
+    assert bounds(run("costs", log, "--by", "tool").stdout, "web") == ["≥8", "≥4", "–", "–", "≥8", "2", "2", "≥4"]
     assert bounds(run("costs", log, "--by", "trace").stdout, "b") == ["7", "2", "11", "102", "5"]
     listed = run("traces", log).stdout
     assert bounds(listed, "a")[:8] == ["q", "–", "≥7", "≥3", "≥2", "≥11", "≥9", "≥2"]
