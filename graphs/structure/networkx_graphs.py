@@ -41,7 +41,7 @@ def to_networkx(graph: EventGraph, traces: Traces | None = None, trace: int | st
 
     Args:
       graph: a batch.
-      traces: the batch that `graph` belongs to, for strings and evidence, and what follows from evidence, as `joint_mask`.
+      traces: the batch that `graph` belongs to, for strings and evidence, from which `joint_mask` and the like follow.
       trace: index of the trace, or its id where `traces` is given.
 
     Raises:
