@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from credit.reports.cause_candidates import ALMOST
 from credit.reports.cause_evidence import cause_evidence
 from credit.reports.cause_tests import CLOSE, CauseTest, more_failed, told_by_others
 from credit.reports.compared_causes import Counted, compared_causes, of_each
-from credit.reports.compared_kinds import ComparedKinds
+from credit.reports.compared_kinds import ComparedKinds, UnitCounts
 from credit.reports.durations import AT_ONCE, begins, part_later
 from credit.reports.endings import lasts, of_sides
 from credit.reports.event_texts import event_texts
@@ -119,28 +120,8 @@ def leading_causes(
     lacks = counted_ones & lacking_traces(traces)
 
     def told(i: int, row: int, text: str) -> LeadingCause:
-        one, having, lasting, value, has, of = found[i]
-        its, varied, where, words = by[i], None, one.tells, one.words
-        if of_kind[i] >= 0:
-            where = where & (every_kind(traces)[1] == of_kind[i])
-            has, of = of_each(having & where, judged), of_each(where, judged)
-            having, lasting = having & where, lasting & where
-        if its is not None and its.within and one.of_team and tests[i].sure:  # it is right in other tasks
-            its = its if its.single is None else its._replace(unit=its.task)  # a kind is counted whole
-            varied = its.counts(value)
-            where = np.isin(np.arange(len(where)), its.rows[its.of_traces(value, varied.varied)])
-            has, of = of_each(having & where, judged), of_each(where, judged)
-            having, lasting = having & where, lasting & where
-        named_kind = only_kind(traces, its.rows[its.of_traces(value, varied.varied)]) if its and varied else ""
-        names, of_all = every_kind(traces)
-        if of_kind[i] >= 0:
-            named_kind = names[of_kind[i]]
-        count = np.bincount(of_all[having & where & counted_ones & (of_all >= 0)], minlength=1)
-        mostly = (
-            its is not None and its.single is not None and varied and not named_kind and count.max() > count.sum() / 2
-        )
-        if its is not None and its.single is not None and varied and named_kind:
-            words = f"runs of kind {printable(named_kind, NAME)}{words.removeprefix('runs')}"
+        one, at = found[i].one, _where_told(traces, found[i], by[i], of_kind[i], judged, sure=tests[i].sure > 0)
+        words = f"runs of kind {printable(at.kind, NAME)}{one.words.removeprefix('runs')}" if at.single else one.words
         return LeadingCause(
             words=words,
             agent=one.agent,
@@ -148,19 +129,19 @@ def leading_causes(
             trace=traces.traces["trace"][int(trace[row])].as_py(),
             event=traces.events["event"][row].as_py(),
             text=printable(text.strip(), EXCERPT) if one.quotes else "",
-            failed=has[0] if judged.both else None,
-            succeeded=has[1] if judged.both else None,
-            of_failed=of[0],
-            of_succeeded=of[1],
-            traces=int(having.sum()),
-            of_traces=int(where.sum()),
-            passed_over=int((having & ~lasting & counted_ones).sum()),
+            failed=of_each(at.having, judged)[0] if judged.both else None,
+            succeeded=of_each(at.having, judged)[1] if judged.both else None,
+            of_failed=of_each(at.tells, judged)[0],
+            of_succeeded=of_each(at.tells, judged)[1],
+            traces=int(at.having.sum()),
+            of_traces=int(at.tells.sum()),
+            passed_over=int((at.having & ~found[i].lasting & counted_ones).sum()),
             lacking=int((lacks & ~one.tells).sum()),
             untold=int((counted_ones & ~one.tells & ~lacks).sum()),
             others=bool(judged.succeeded.any()) and not judged.both,
             kinds=judged.kinds,
-            of_sides=of_sides(np.flatnonzero(having), side),
-            more_often="" if one.test else _more_often(traces, having, where & counted_ones),
+            of_sides=of_sides(np.flatnonzero(at.having), side),
+            more_often="" if one.test else _more_often(traces, at.having, at.tells & counted_ones),
             beyond_chance=tests[i].sure > 0 if judged.both else None,
             p=_known(tests[i].p),
             close=tests[i].close and tests[i].p < CLOSE,
@@ -168,16 +149,51 @@ def leading_causes(
             across=tests[i].across,
             evidence=evidence[named.index(i)],
             of_team=one.of_team,
-            where_varied=varied.where_varied() if varied else None,
-            of_kind=named_kind,
-            mostly_of=(names[int(count.argmax())], int(count.max())) if mostly else None,
+            where_varied=at.varied.where_varied() if at.varied else None,
+            of_kind=at.kind,
+            mostly_of=at.mostly,
             sides=one.sides,
             one_side=alone[i],
-            in_time=_in_time(traces, having, one.tells, side) if one.test is not None else "",
+            in_time=_in_time(traces, at.having, one.tells, side) if one.test is not None else "",
             late=late[i] or FOLLOWS * one.follows,
         )
 
     return tuple(told(i, row, text) for i, row, text in zip(named, rows, said, strict=True))
+
+
+class _Where(NamedTuple):
+    """The traces that a cause is told of: that have it, and that tell whether they do: bool [traces].
+
+    `varied`: the tasks, or kinds, with runs that have it and others, which a cause of who takes part is told of, as an
+    agent is right in others. `kind`: of all of these; `mostly`: of more than half, with how many. `single`: whether it
+    is compared within kinds and is of one.
+    """
+
+    having: np.ndarray
+    tells: np.ndarray
+    varied: UnitCounts | None = None
+    kind: str = ""
+    mostly: tuple[str, int] | None = None
+    single: bool = False
+
+
+def _where_told(
+    traces: Traces, of: Counted, by: ComparedKinds | None, of_kind: int, judged: JudgedTraces, *, sure: bool
+) -> _Where:
+    names, kinds = every_kind(traces)
+    tells = of.one.tells & (kinds == of_kind) if of_kind >= 0 else of.one.tells
+    kind = names[of_kind] if of_kind >= 0 else ""
+    if by is None or not (by.within and of.one.of_team and sure):
+        return _Where(of.having & tells, tells, kind=kind)
+    by = by if by.single is None else by._replace(unit=by.task)  # a kind is counted whole
+    varied = by.counts(of.value)
+    rows = by.rows[by.of_traces(of.value, varied.varied)]
+    tells = tells & np.isin(np.arange(len(tells)), rows)
+    having, kind = of.having & tells, kind or only_kind(traces, rows)
+    count = np.bincount(kinds[having & (judged.failed | judged.succeeded) & (kinds >= 0)], minlength=1)
+    most = by.single is not None and not kind and count.max() > count.sum() / 2
+    mostly = (names[int(count.argmax())], int(count.max())) if most else None
+    return _Where(having, tells, varied, kind, mostly, single=by.single is not None and kind != "")
 
 
 def _known(p: float) -> float | None:
