@@ -204,7 +204,8 @@ def _join(
     graph = _graph(columns, starts, n, to, event_counts, times, team)
     models, systems = [heading.model for heading in headings], [heading.system for heading in headings]
     cut = [heading.metrics.get(CUT_SHORT, 0) > 0 for heading in headings]
-    events, models = with_answered_models(events, models, np.asarray(graph.trace_ids)[: n.events], cut)
+    of_spans = [heading.format not in ("native", "table") for heading in headings]
+    events, models = with_answered_models(events, models, np.asarray(graph.trace_ids)[: n.events], cut, of_spans)
     models = without_joined_models(models, events["model"], np.asarray(graph.trace_ids)[: n.events])
     events = with_unnamed_models(events, graph, n, [not model for model in models], evidence)
     of_agents = _models_of_agents(graph, n, models, events["model"], team["name"].to_pylist())

@@ -87,7 +87,7 @@ def _is_call(graph: EventGraph, n: int, evidence: Mapping[str, Evidence]) -> np.
 
 
 def with_answered_models(
-    events: pa.Table, models: Sequence[str], trace: np.ndarray, cut: Sequence[bool]
+    events: pa.Table, models: Sequence[str], trace: np.ndarray, cut: Sequence[bool], of_spans: Sequence[bool]
 ) -> tuple[pa.Table, list[str]]:
     """The table of events, and the models of traces, with the answers' names of models.
 
@@ -100,8 +100,13 @@ def with_answered_models(
       models: of each trace, as its log states it, "" for none.
       trace: of each event, int [events].
       cut: of each trace, whether its log lacks lines.
+      of_spans: of each trace, whether it is read from calls, whose model is the requested name where no answer has one;
+        else both names are stated, and equal ones are the answer's.
     """
     requested, stated, found = events["requested_model"].combine_chunks(), events["model"].combine_chunks(), [*models]
+    if not all(of_spans):
+        answers = pc.and_(pc.equal(requested, stated).fill_null(False), pa.array(~np.asarray(of_spans, bool)[trace]))
+        requested = pc.if_else(answers, pa.scalar(None, requested.type), requested)
     if requested.null_count == len(requested):
         return events, found
     n, whole = len(trace), pa.array([model or None for model in models], pa.string()).take(pa.array(trace))

@@ -210,3 +210,18 @@ def test_the_requested_name_of_a_failed_call_of_openinference_is_among_its_setti
     make.write_lines(tmp_path / "log.jsonl", make.spans_request(spans))
     traces = credit.read(tmp_path / "log.jsonl")
     assert traces.traces["model"].to_pylist() == ["m-2026", "m-2026", "m"]
+
+
+def test_a_native_log_that_states_both_names_at_every_call_names_the_answers(tmp_path: Path) -> None:
+    """All calls that got the model they asked for took the name of one that did not: money was off by six times."""
+    lines = [
+        {"trace_id": f"t{i}", "task_id": "q", "edges": [], "rewards": {"team": 1.0},
+         "events": [{"id": "e", "t": 0, "agent": "a", "type": "message", "tokens": 9, "model": model,
+                     "requested_model": "pro"}]}
+        for i, model in enumerate(["pro", "mini", "pro"])
+    ]  # fmt: skip
+    (log := tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    native.write(traces := credit.read(log), tmp_path / "again.jsonl")
+    for read in (traces, credit.read(tmp_path / "again.jsonl")):
+        assert read.traces["model"].to_pylist() == ["pro", "mini", "pro"]
+        assert read.events["requested_model"].to_pylist() == [None, "pro", None]
