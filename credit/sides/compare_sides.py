@@ -19,6 +19,7 @@ from credit.reports.trace_numbers import TeamFacts, TraceMetric
 from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, WALL_CLOCK, same_in_all
 from credit.sides.call_times import call_times
+from credit.sides.changed_mix import held_to_kinds
 from credit.sides.changed_teams import team_changes
 from credit.sides.chosen_sides import Sides
 from credit.sides.comparable_traces import (
@@ -71,6 +72,8 @@ def compare_sides(
     lost = uncompared(told_tasks, sides.side)
     same = tuple(name for name in same_in_all(measured, kept) if name not in {one.metric for one in lost})
     rows = side_differences(traces, {name: of for name, of in whole.items() if name not in same}, sides.side)
+    by_kind = task_kinds(traces), sides.side, task
+    rows = [held_to_kinds(row, told_tasks[row.metric].value, *by_kind) if row.metric in FIRST else row for row in rows]
     bounds = bounds_of_sides(traces, measured, sides.side, prices)
     judged = next((row.metric for row in rows if row.metric in FIRST), None)
     apart, apart_in, not_told = differs_too(traces, sides, None if judged is None else (judged, measured[judged]))
@@ -106,8 +109,7 @@ def compare_sides(
     teams = tuple(team_changes(traces, outcome, sides.side, calls))
     asked_of = ([judged] if judged else [], [*costs_of_kinds(rows)])
     families = ({name: whole[name] for name in names} for names in asked_of)
-    of = task_kinds(traces), sides.side, task
-    kinds = [row for family in families for row in task_kind_changes(*of, family, untold)]
+    kinds = [row for family in families for row in task_kind_changes(*by_kind, family, untold)]
     failing = tuple(tool_failures(traces, sides.side, calls, untold))
     verdicts = tuple(verdict_changes(verdict_errors(traces, success_at), sides.side, task))
     failures = tuple(

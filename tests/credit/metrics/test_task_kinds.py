@@ -328,3 +328,46 @@ def test_an_interval_beside_a_corrected_test_says_that_it_is_of_one_test() -> No
     row = compared(traces_of(MIXED)).kinds[0]
     row = dataclasses.replace(row, p=0.1, here=0.1, alone=0.02, low=0.02, high=0.4, rows=5)
     assert row.in_short() == "undecided (+0.02 to +0.4 before correction for 5 tests)"
+
+
+def of_one_side(**kinds: tuple[int, int, int, int]) -> SideComparison:
+    """Tasks that one side alone ran, once: of each kind, how many succeeded of how many in v1, and in v2."""
+    return compared(
+        traces_of(
+            {
+                kind: [([float(i < good)], []) for i in range(many)] + [([], [float(i < better)]) for i in range(more)]
+                for kind, (good, many, better, more) in kinds.items()
+            }
+        )
+    )
+
+
+def test_a_change_of_the_mix_of_kinds_is_no_change_of_success() -> None:
+    """Simpson's paradox: each kind rose, and the second side ran more of the hard one."""
+    found = of_one_side(easy=(54, 60, 19, 20), hard=(6, 20, 21, 60))
+    why = "but the mix of kinds changed (easy 60 of 80 to 20 of 80 tasks): within kinds +0.05, undecided"
+    assert found.in_short() == f"v2 is not surely better or worse than v1: success 0.75 to 0.5, {why}."
+    assert found.changed() == f"success 0.75 to 0.5, {why}"
+    assert not found.rows[0].mark and found.rows[0].p is not None and found.rows[0].p < 0.01
+    risen = of_one_side(easy=(45, 60, 20, 20), hard=(0, 20, 20, 60))
+    assert risen.rows[0].mix == "" and not risen.rows[0].stands_out  # over all tasks alike
+
+
+def test_a_fall_within_kinds_is_told_though_their_mix_changed() -> None:
+    for kinds in (
+        {"easy": (57, 60, 11, 20), "hard": (14, 20, 15, 60)},
+        {"easy": (36, 40, 18, 40), "hard": (30, 40, 12, 40)},  # the mix is the same
+    ):
+        found = of_one_side(**kinds)
+        assert found.in_short().startswith("v2 is worse than v1 (success ") and found.rows[0].mark == "*"
+
+
+def test_a_mix_that_hides_a_rise_beyond_chance_is_no_fall() -> None:
+    found = of_one_side(easy=(140, 200, 40, 40), hard=(0, 40, 40, 200))
+    assert "(easy 200 of 240 to 40 of 240 tasks): within kinds +0.25, beyond chance" in found.in_short()
+
+
+def test_sides_without_a_kind_in_common_are_told_as_before() -> None:
+    found = of_one_side(easy=(36, 40, 0, 0), hard=(0, 0, 12, 40))
+    assert found.in_short().startswith("v2 is worse than v1 (success ")
+    assert "no task is on both sides: those of one may be harder" in found.but()
