@@ -96,7 +96,7 @@ def verdict_changes(errors: Sequence[VerdictErrors], side: np.ndarray, task: np.
       >>> rows, part = np.arange(16), Part(0.5, 0.2, 0.8)
       >>> one = VerdictErrors("checker", rows, np.zeros(16, bool), rows % 2 == 1, part, part, part)
       >>> [change.told() for change in verdict_changes([one], rows % 2, rows // 2)]
-      ['failures that checker passes 0 of 8 (0 %) to 8 of 8 (100 %), beyond chance']
+      ['failures that checker passes 0 of 8 to 8 of 8, beyond chance']
     """
     found = _corrected(_compared(errors, side, task))
     return sorted(found, key=lambda one: (1.0 if one.p is None else one.p, -abs(one.difference)))
