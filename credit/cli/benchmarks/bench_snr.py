@@ -164,7 +164,7 @@ def snr(
     )
     save_numbers(numbers, table, _notes(report, few))
     if as_json:
-        print_json(report.json() | {"to_write": to_write(numbers)})
+        print_json(report.json() | {"caveats": said(numbers, "caveats"), "to_write": to_write(numbers)})
     else:
         for group in sizes:
             stdout().print(_table(report, group))

@@ -180,7 +180,7 @@ def truth(
         told = {"rows": [_plain(dataclasses.asdict(row)) for row in rows]}
         told |= {"differences": [_plain(line._asdict()) for line in less]}
         print_json({"team": team, "seed": seed, **told, "left_out": [one._asdict() for one in left_out.absent],
-                    "to_write": to_write(numbers)})  # fmt: skip
+                    "caveats": said(numbers, "caveats"), "to_write": to_write(numbers)})  # fmt: skip
     else:
         for world in todo:
             absent = dict.fromkeys(n.method for n in numbers if n.world == world and n.shown == LEFT_OUT)
