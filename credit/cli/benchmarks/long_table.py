@@ -408,7 +408,7 @@ def without_advice(text: str) -> str:
     Examples:
       >>> without_advice("a trains as b. To see whether they differ: --optimizer sgd. One task; see --groups 2")
       'a trains as b. One task'
-      >>> without_advice("left out: a (9 groups; expected 8 (--most)) and b (no; --see)")
+      >>> without_advice("left out: a (9 groups; expected 8 (--most)) and b (no; --all)")
       'left out: a (9 groups; expected 8) and b (no)'
     """
     kept: list[str] = []

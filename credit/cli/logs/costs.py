@@ -30,7 +30,7 @@ TERMS = (
 )
 OF_OTHERS = "no part of the team, so what it cost is in no sum:"
 A_CALL, SLOW = "seconds a call", "1 in 10 over"
-OF_A_CALL = f"{A_CALL}: median of a tool's calls, or of model calls; {SLOW}: one such call in ten takes longer"
+OF_A_CALL = f"{A_CALL}: median of calls, of tool or model; {SLOW}: what a tenth exceed"
 OF_MODELS = "seconds of work of a model's row: without those of the tools that it called"
 HEADS = {
     "tool_calls": "tool calls",

@@ -877,9 +877,9 @@ def test_sides_of_a_change_are_a_section(window: Any, tmp_path: Path) -> None:
         places = [next(i for i, head in enumerate(heads) if head.startswith(f"in {name}")) for name in sides.names]
         cells = page.locator("#triage tbody tr").first.locator("td").all_text_contents()
         assert [cells[place].replace("\u00a0", " ") for place in places] == ["100 %", "0 %"]
-        worst = page.locator("#lead p", has_text="wrong most").inner_text()
-        counts = "12 of 12 failed traces and 0 of 12 succeeded ones (beyond chance)."
-        assert f"{counts} In before 12 of 12 traces, in after 0 of 12" in worst
+        alone = page.locator("#lead p", has_text="Only on one side").inner_text()
+        counts = "12 of 12 failed traces and 0 of 12 succeeded ones (in all runs of before, where 0 of 12 runs with it "
+        assert f"{counts}succeeded, and in no other: it cannot be told from the side)" in alone
         assert (
             "in before, in after: part of the 12 and 12 traces of each side with the same cause"
             in page.locator("#triage").inner_text()
