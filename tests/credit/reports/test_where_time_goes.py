@@ -111,7 +111,7 @@ def test_costs_have_the_seconds_of_a_call(tmp_path: Path) -> None:
     assert rows["tool"]["no tool"] == pytest.approx(1, rel=0.2) == rows["agent"]["agent0"]
     printed = run("costs", log, "--by", "tool").stdout
     assert "seconds of work  seconds a call  1 in 10 over  errors" in printed
-    assert "seconds a call: median of a tool's calls, or of model calls; 1 in 10 over: one such call in ten" in printed
+    assert "seconds a call: median of calls, of tool or model; 1 in 10 over: what a tenth exceed" in printed
     tail = timed(tmp_path / "y.jsonl", lambda tool, i: 21.0 if tool == "search_kb" and i % 9 < 3 else 0.7)
     (row,) = (one for one in json.loads(run("costs", tail, "--by", "tool", "--json").stdout)["costs"]
               if one["unit"] == "search_kb")  # fmt: skip
