@@ -33,7 +33,7 @@ ONE_TOKEN = ("bias", "snr")
 
 
 UNPAID = (
-    "no event has a reward of its own here: what own functions do with `event_reward` was not measured; "
+    "no event has a reward of its own here: functions of your own were measured without `event_reward`; "
     "`credit bench bias --world stop-rewards` measures it"
 )
 

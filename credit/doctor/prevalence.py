@@ -1,9 +1,9 @@
 """How many of all traces failed, where some have an outcome and all a verdict, which may err.
 
-Who presses a thumb knows how the run went, and not what a judge said of it. So how often a verdict passes failed
-traces and succeeded ones is taken to be the same with an outcome and without, and the verdicts of traces without one
-tell how many of these failed. That outcomes are missing at random given the verdict, Begg and Greenes' assumption,
-makes too many fail where failures are rated more often than the verdict tells.
+People rate a run by how it went. They do not know what the judge said of it. So a verdict is assumed to err as often
+on traces without an outcome as on those with one, and its verdicts on the former tell how many of them failed. Begg and
+Greenes assume instead that outcomes are missing at random given the verdict. Where people rate failures more often,
+that finds too many failures.
 
 References: Rogan and Gladen 1978, Estimating prevalence from the results of a screening test; Begg and Greenes 1983,
 Assessment of diagnostic tests when disease verification is subject to selection bias.

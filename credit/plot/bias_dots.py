@@ -57,8 +57,8 @@ def draw_methods(
 
     Args:
       rows: of `credit.bench.bias.measure`.
-      k: the group size to draw; of several each has panels of its own, on the same axes; None for the largest. A method
-        that was measured at smaller sizes only is drawn at the largest of them, which stands behind its name.
+      k: the group size to draw; None for the largest. Each of several has its own panels, on shared axes. A method that
+        was measured at smaller sizes only is drawn at the largest of them, which stands behind its name.
       title: above the panels; "" for none.
       scores: fields of a row, a panel each, at most four side by side.
       values: what values methods were given, to be stated, such as that of `credit.bench.given_values`.

@@ -71,7 +71,7 @@ def compared_causes(
       judged: which traces failed.
       success_at, side, of_model: as of `leading_causes`.
     """
-    wide = judged_traces(traces, success_at, side, whole_tasks=True)  # groups are of one model of each agent
+    wide = judged_traces(traces, success_at, side, whole_tasks=True)  # a group has one model of each agent
     if not judged.both:
         plain = (
             one._replace(tells=one.tells & ~judged.succeeded) for one in candidates(traces, calls, with_empty=False)
