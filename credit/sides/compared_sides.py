@@ -63,6 +63,7 @@ class ComparedSides:
       each_task: of each task with outcomes on both sides, by its name, the means of both.
       teams: of `team_changes`, of these outcomes.
       kinds: the same outcomes, and costs, within each kind of tasks (`task_kind_changes`).
+      mix: whose part of the tasks changed, as of `changed_mix`, where rows are compared within kinds; "" elsewhere.
     """
 
     sides: Sides
@@ -92,6 +93,7 @@ class ComparedSides:
     each_task: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
     teams: tuple[TeamChange, ...] = ()
     kinds: tuple[SideDifference, ...] = ()
+    mix: str = ""
 
     @property
     def tasks(self) -> dict[str, list[str]]:

@@ -110,7 +110,8 @@ class SideDifference:
       kind: of tasks, which alone are compared; "" of all.
       rose: in how many of these tasks the second side has more; None where tasks are not paired.
       here: p of the test over the runs of each task alone, corrected likewise; None without one.
-      mix: why it may be the mix of kinds of tasks (`held_to_kinds`); "" where it is not.
+      within: how many kinds of tasks it is compared within (`compared_in`), since no task is on both sides; 0 where it
+        is compared within none.
     """
 
     metric: str
@@ -143,7 +144,7 @@ class SideDifference:
     kind: str = ""
     rose: int | None = None
     here: float | None = None
-    mix: str = ""
+    within: int = 0
 
     def corrected(self, p: float, here: float, rows: int) -> SideDifference:
         """The same where it is one of so many tests; p and here are NaN where there is none."""
@@ -170,8 +171,8 @@ class SideDifference:
 
     @property
     def stands_out(self) -> bool:
-        """Whether it differs beyond chance, whatever the outcomes that are not known, and the mix of tasks."""
-        return self._beyond(self.p) and not self.turned and not self.mix
+        """Whether it differs beyond chance, whatever the outcomes that are not known."""
+        return self._beyond(self.p) and not self.turned
 
     @property
     def worth_telling(self) -> bool:
@@ -312,8 +313,6 @@ class SideDifference:
         """`why` in a few words."""
         if self.stands_out:
             return self.why() or "beyond chance"
-        if self.mix:
-            return self.mix
         if self.p is not None and not self.few and not self.in_these:
             if self._beyond(self.p) and self.turned:
                 return f"not sure, since {self._missing} are missing"
@@ -331,8 +330,6 @@ class SideDifference:
         """Why it is no change worth telling; "" where it is one."""
         if self.stands_out:
             return "the same to three digits" if self.is_trivial else ""
-        if self.mix:
-            return self.mix
         if self.in_these:
             return f"{IN_THESE}, not surely in others"
         if self.p is None and not self.difference and not self.differing:
