@@ -12,7 +12,7 @@ __all__ = ["changed_mix"]
 
 
 def changed_mix(kinds: tuple[list[str], np.ndarray], side: np.ndarray, task: np.ndarray) -> str:
-    """The kind of tasks whose part changed most of those that did so beyond chance; "" where none did.
+    """That the part of a kind of tasks changed most of those that did so beyond chance; "" where none did.
 
     Args:
       kinds: of `task_kinds`: their names, and that of each trace.
@@ -26,7 +26,7 @@ def changed_mix(kinds: tuple[list[str], np.ndarray], side: np.ndarray, task: np.
       >>> changed_mix((["easy", "hard"], kind), side, np.arange(40)), changed_mix(([], kind), side, np.arange(40))
       ('', '')
       >>> changed_mix((["easy", "hard"], np.repeat([0, 1], [22, 18])), side, np.arange(40))
-      'hard 0 of 20 to 18 of 20 (90 %) tasks'
+      'the mix of tasks changed: hard 0 of 20 to 18 of 20 (90 %)'
     """
     names, of_trace = kinds
     rows = [np.flatnonzero(side == one)[np.unique(task[side == one], return_index=True)[1]] for one in (0, 1)]
@@ -41,4 +41,4 @@ def changed_mix(kinds: tuple[list[str], np.ndarray], side: np.ndarray, task: np.
     if not apart[most]:
         return ""
     name = printable(names[told[most]], 40) if told[most] >= 0 else "without a kind"
-    return f"{name} {' to '.join(map(part_of, count[most].tolist(), map(len, rows)))} tasks"
+    return f"the mix of tasks changed: {name} {' to '.join(map(part_of, count[most].tolist(), map(len, rows)))}"

@@ -268,6 +268,17 @@ class SideDifference:
         """Whether its ratio is of the tasks that differ, and others are alike."""
         return self.ratio is not None and self.differing is not None and self.differing < self.tasks
 
+    @property
+    def place(self) -> str:
+        """Where its ratio is."""
+        if self.paired:
+            return "in the typical task"
+        return f"by geometric means {'within kinds of task' if self.within else 'over tasks'}"
+
+    def means(self) -> str:
+        """Both means, and whether they are within kinds of tasks."""
+        return first_to_second(self.first, self.second) + " within kinds of task" * bool(self.within)
+
     def told(self) -> str:
         """Both means, and why they say less than they seem to."""
         why = self.why()
@@ -276,7 +287,7 @@ class SideDifference:
             of_means = self.second / self.first
             # A few large tasks move means.
             but = "" if alike(of_means, min(max(of_means, self.ratio.low), self.ratio.high)) else "but "
-            place = "in the typical task" if self.paired else "by geometric means over tasks"
+            place = self.place
             if self.is_of_some:
                 place = f"in the typical one of {self.differing} tasks that differ, of {self.tasks}"
             times = f" ({but}×{short(self.ratio.value)} {place})"
