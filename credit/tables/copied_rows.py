@@ -90,7 +90,8 @@ def copied_rows(
     columns = (of[order] for of in (cell, peer, content, _real_numbers(measured, count)))
     found, original = told_apart(*columns, has_turns=has_turns)
     if len(found):
-        return Copied(copies, _equal(len(found), "", "in every column", place[found[0]], place[original[0]], _IF_COPIES))
+        at = place[found[0]], place[original[0]]
+        return Copied(copies, _equal(len(found), "", "in every column", *at, _IF_COPIES))
     in_whole = again & _in_whole(
         trace[order], group[order], agent[order], turn[order], first, which, placed="order" in beside
     )
