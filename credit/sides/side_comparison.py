@@ -29,6 +29,7 @@ CAVEATS = 3
 """Caveats beside the answer to what changed; all of them stand with the sides."""
 MOST_TASKS = 3
 """Tasks that are named of those that rose, and of those that fell."""
+OTHERS = "other metrics changed"
 AGAINST = 1 / 3
 """Share of the change of a kind of tasks from which the change of another one, the other way, is told beside it."""
 
@@ -286,7 +287,7 @@ class SideComparison(ComparedSides):
         rows = [row for row in (*self._asked(), *self._next()) if row.metric not in FIRST]
         sure, said_before = [row for row in rows if row.is_told], self._partial()  # by `but`
         told = [f"{_name(row.metric)} {row.told()}" for row in sure]
-        told += [f"other metrics changed: {', '.join(up_to(more, MOST_TOLD))}"] if more else []
+        told += [f"{OTHERS}: {', '.join(up_to(more, MOST_TOLD))}"] if more else []
         parts = grouped((row.part(), _name(row.metric)) for row in sure if row not in said_before)
         for part, names in parts.items():
             of = f" of {', '.join(names)}" if len(parts) > 1 else ""
@@ -468,7 +469,9 @@ class SideComparison(ComparedSides):
         lines.append(f"{self._head()}{self.changed()}.")
         lines += [*sentences(self.success_cost()), *(f"But {but}." for but in self.but())]
         lines += sentences(self.of_tasks())
-        lines += [f"Means of a trace: {numbers}."] if (numbers := self.numbers()) else []
+        numbers = self.numbers()
+        of_trace = "means of a trace: " * (not numbers.startswith(OTHERS))
+        lines += sentences(numbers and f"{of_trace}{numbers}")
         times = told_times(self.times)
         whose = self.by_team(), self.by_owner(), self.by_tool(), times, self.by_verdict(), self.by_agent()
         return lines + sentences(*whose)
