@@ -13,7 +13,7 @@ from graphs.structure.edge_order import EdgeOrder
 from graphs.text import counted
 from graphs.traces.batch import Traces
 
-__all__ = ["UNTOLD", "said_of_order", "traces_untold", "untold_traces"]
+__all__ = ["UNTOLD", "said_of_order", "traces_untold", "untold_rows", "untold_traces"]
 
 UNTOLD = ("of untold order", "at one time", "turns-by-agent", "scattered-rows")
 """What leaves open who was first: in native logs, and in tables by their times or their notes."""
@@ -26,6 +26,18 @@ def traces_untold(
 
     Args: as of `untold_traces`.
     """
+    found = untold_rows(traces, method, options, given)
+    found["of untold order"] = untold_traces(traces, method, options, given)
+    return found
+
+
+def untold_rows(
+    traces: Traces, method: Method, options: Mapping[str, Any], given: Collection[str]
+) -> collections.Counter[str]:
+    """`traces_untold` of tables alone.
+
+    Args: as of `untold_traces`.
+    """
     reads = {
         "turns-by-agent": method.reads_order(options, given, of_agents=True),
         "scattered-rows": method.reads_order(options, given),
@@ -33,7 +45,6 @@ def traces_untold(
     found = collections.Counter[str]()
     for note in traces.problems:
         found[note.kind] += note.count if reads.get(note.kind) else 0
-    found["of untold order"] = untold_traces(traces, method, options, given)
     found["at one time"] = _tied_traces(traces, method, options, given)
     return found
 

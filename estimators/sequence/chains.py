@@ -15,10 +15,19 @@ from estimators.base import check_event_array
 from estimators.sequence.suffix_recursion import suffix_recursion
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
-from graphs.segment import segment_sum
+from graphs.segment import safe_divide, segment_count, segment_first, segment_sum
 from graphs.stable_order import stable_order
 
-__all__ = ["Along", "Chains", "chains", "linked", "rewards_of_turns"]
+__all__ = [
+    "Along",
+    "Chains",
+    "chains",
+    "ends_of_turns",
+    "linked",
+    "rewards_of_turns",
+    "several_at_once",
+    "values_of_turns",
+]
 
 Along = Literal["trace", "agent"]
 
@@ -165,6 +174,24 @@ def chains(graph: EventGraph, rows: Array, along: Along = "trace") -> Chains:
     raise CreditError(f"along is {along!r}; expected 'trace' or 'agent'")
 
 
+def ends_of_turns(graph: EventGraph) -> jax.Array:
+    """The last event of each event's joint turn, int32 [E], by which the turn is told; the event itself outside of any.
+
+    Examples:
+      >>> import credit
+      >>> graph, _, rows = credit.from_columns(
+      ...     group=[0] * 3, trace=["a"] * 3, agent=["x", "y", "z"], reward=[1.0] * 3, evidence={"context": [*"qqr"]})
+      >>> rows.gather(ends_of_turns(graph)).tolist()
+      [1, 1, 2]
+    """
+    n = graph.num_events
+    place = jnp.arange(n, dtype=jnp.int32)
+    if graph.joint_mask is None:
+        return place
+    ends = _nearest(jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask) & ~jnp.asarray(graph.joint_mask))
+    return jnp.where(ends < n, ends, place)  # a prefix may end within the turn
+
+
 def rewards_of_turns(graph: EventGraph, event_reward: Array) -> jax.Array:
     """Rewards at events as what reads rewards to go counts them, float [E]: all of a joint turn at its last action.
 
@@ -177,7 +204,36 @@ def rewards_of_turns(graph: EventGraph, event_reward: Array) -> jax.Array:
     earned = check_event_array(graph, "event_reward", event_reward)[0]
     if graph.joint_mask is None:
         return earned
-    n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
-    ends = _nearest(trace, jnp.asarray(graph.event_mask) & ~jnp.asarray(graph.joint_mask))
-    at = jnp.where(ends < n, ends, jnp.arange(n, dtype=jnp.int32))  # a prefix may end within the turn
-    return segment_sum(earned, at, n, jnp.asarray(graph.event_mask))
+    return segment_sum(earned, ends_of_turns(graph), graph.num_events, jnp.asarray(graph.event_mask))
+
+
+def several_at_once(graph: EventGraph, row: jax.Array) -> jax.Array:
+    """Which of the events `row`, bool [E], stand in a joint turn in which several agents have one: bool [E].
+
+    Each of them changed what is expected, and the log has the change by all together alone.
+    """
+    if graph.joint_mask is None:
+        return jnp.zeros_like(row)
+    n, turn, agent = graph.num_events, ends_of_turns(graph), jnp.asarray(graph.agent_ids)
+    others = row & (agent != agent[segment_first(turn, n, row)[turn]])
+    return row & (segment_count(turn, n, others, jnp.int32) > 0)[turn]
+
+
+def values_of_turns(
+    graph: EventGraph, at_once: jax.Array, value: jax.Array, known: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Values of states, float [E], with one of each joint turn of several agents, the mean; known where all are.
+
+    Args:
+      graph: the batch.
+      at_once: bool [E], of `several_at_once`.
+      value, known: [E], of the state before each action, and whether it is known.
+    """
+    if graph.joint_mask is None:
+        return value, known
+    n, turn = graph.num_events, ends_of_turns(graph)
+    first = value[segment_first(turn, n, at_once)][turn]
+    count = segment_count(turn, n, at_once, value.dtype)
+    mean = first + safe_divide(segment_sum(value - first, turn, n, at_once), count)[turn]
+    unknown = segment_count(turn, n, at_once & ~known, jnp.int32) > 0
+    return jnp.where(at_once, mean, value), jnp.where(at_once, ~unknown[turn], known)

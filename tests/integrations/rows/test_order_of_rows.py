@@ -119,7 +119,7 @@ def test_names_of_agents_at_once_move_no_number_without_a_word(name: str, event_
         known = {option: value for option, value in stated.items() if option in options}
         moved, said = renamed(name, known, event_reward=event_reward)
         assert said == entry.reads_rounds(known, ["event_reward"] if event_reward else []), known
-        assert said == moved or (name == "turn_baseline" and not known), known  # names decide what it compares alone
+        assert said == moved, known
 
 
 @pytest.mark.every_method
