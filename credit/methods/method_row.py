@@ -222,12 +222,7 @@ class Method:
           (False, True)
         """
         options = {**self.bound, **options}
-        sums = bool(self.unbiased_at) and all(_alike(options.get(name), at) for name, at in self.unbiased_at.items())
-        order = "event_reward" if sums or self.order == "row_reward" else self.order
-        chained = str(options.get("discount", 1)) not in ("1", "1.0") or order in ("always", "turns", *given)
-        own = options.get("along", self.valued) == "agent"
-        own |= self.chain == "agent" and self.scope_of(options)[0] != "trace"
-        if chained and not (of_agents and own):
+        if self._reads_chain(options, given, of_agents=of_agents):
             return True
         if not self._compares_by_key(options):
             return False
@@ -236,6 +231,15 @@ class Method:
         parts = {name: PARTS[name] for name in names_of_key(options["by"]) if name in PARTS}
         counted = {name for name, part in parts.items() if part.level == "event" and not part.evidence}
         return not counted <= ({"turn"} if of_agents else set())
+
+    def _reads_chain(self, options: Mapping[str, Any], given: Collection[str], *, of_agents: bool) -> bool:
+        """`reads_order` but for the key under which it compares."""
+        sums = bool(self.unbiased_at) and all(_alike(options.get(name), at) for name, at in self.unbiased_at.items())
+        order = "event_reward" if sums or self.order == "row_reward" else self.order
+        chained = str(options.get("discount", 1)) not in ("1", "1.0") or order in ("always", "turns", *given)
+        own = options.get("along", self.valued) == "agent"
+        own |= self.chain == "agent" and self.scope_of(options)[0] != "trace"
+        return chained and not (of_agents and own)
 
     def columns_with(self, options: Mapping[str, Any]) -> tuple[str, ...]:
         """`columns` under options: `by` names others in their place, and AT-GRPO compares turns by its default alone.
@@ -253,7 +257,7 @@ class Method:
         """Whether the order moves numbers in which rows of agents that act at once stand, as of `reads_order`.
 
         Rewards at events count for the whole round, but for the order "row_reward". A `stage` states it, and a `node`
-        in its `context`; to the order "turns" it is one turn.
+        in its `context`; to the order "turns", and to a key by steps, it is one place.
 
         Examples:
           >>> import credit
@@ -268,7 +272,7 @@ class Method:
         if {"stage", "node"} & {*self.needs} or self.order == "turns":
             return False
         of_rows = given if self.order == "row_reward" else {*given} - {"event_reward"}
-        return self.reads_order(options, of_rows, of_agents=True)
+        return self._reads_chain({**self.bound, **options}, of_rows, of_agents=True)
 
     def unbiased_with(self, options: Mapping[str, Any], seen: Seen | None = None) -> tuple[bool | None, str]:
         """`unbiased` under options, and why it is not, or why None: nobody can say. Only True has no reason.

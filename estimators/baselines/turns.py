@@ -21,7 +21,7 @@ from estimators.group import group_relative
 from estimators.members import Members, statistics
 from estimators.options import checked_options
 from estimators.relative_mean import relative_to_first
-from estimators.sequence.chains import Chains, chains, ends_of_turns, rewards_of_turns
+from estimators.sequence.chains import Chains, chains, rewards_of_turns
 from estimators.sequence.running_count import running_count
 from estimators.spread_of_others import squares_of_others
 from graphs.event_graph import Array, EventGraph
@@ -33,6 +33,7 @@ from graphs.segment import (
     segment_first,
     segment_sum,
 )
+from graphs.turn_ends import ends_of_turns
 
 __all__ = ["Turns", "mt_grpo", "turn_baseline", "turns"]
 

@@ -17,12 +17,12 @@ from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, segment_count, segment_first, segment_sum
 from graphs.stable_order import stable_order
+from graphs.turn_ends import ends_of_turns, nearest
 
 __all__ = [
     "Along",
     "Chains",
     "chains",
-    "ends_of_turns",
     "linked",
     "rewards_of_turns",
     "several_at_once",
@@ -86,7 +86,7 @@ class Chains(NamedTuple):
 
     def reaches(self, flagged: jax.Array) -> jax.Array:
         """Whether a member is flagged or a later one of its chain is: bool [E], False where the event is no member."""
-        return self.row & (_nearest(self.chain, self.row & flagged) < self.row.shape[0])
+        return self.row & (nearest(self.chain, self.row & flagged) < self.row.shape[0])
 
     def gathered(self, values: jax.Array, where: jax.Array) -> jax.Array:
         """At each member, the sum of `values` over all events from it to before the next member; 0 elsewhere."""
@@ -130,20 +130,11 @@ def linked(chain: jax.Array, row: jax.Array, order: jax.Array | None = None) -> 
       >>> linked(jnp.array([0, 0, 0, 1]), jnp.array([True, False, True, True])).after.tolist()
       [2, 2, 4, 4]
     """
-    nearest = _nearest(chain, row)
-    none = jnp.full(1, row.shape[0], nearest.dtype)
-    behind = jnp.concatenate([nearest[1:], none])
+    following = nearest(chain, row)
+    none = jnp.full(1, row.shape[0], following.dtype)
+    behind = jnp.concatenate([following[1:], none])
     goes_on = jnp.concatenate([chain[1:] == chain[:-1], jnp.zeros(1, bool)])
     return Chains(order, chain, row, jnp.where(goes_on, behind, none))
-
-
-def _nearest(chain: jax.Array, flagged: jax.Array) -> jax.Array:
-    """The first flagged place of the chain, from each place on: int32 [E]; E where there is none."""
-    n = flagged.shape[0]
-    place = jnp.where(flagged, jnp.arange(n, dtype=jnp.int32), n)
-    nearest = jax.lax.cummin(place, reverse=True)
-    same = chain.at[nearest].get(mode="fill", fill_value=-1) == chain
-    return jnp.where(same, nearest, n)
 
 
 def chains(graph: EventGraph, rows: Array, along: Along = "trace") -> Chains:
@@ -172,24 +163,6 @@ def chains(graph: EventGraph, rows: Array, along: Along = "trace") -> Chains:
         order = stable_order(chain, ~jnp.asarray(graph.event_mask))
         return linked(chain[order], jnp.asarray(rows)[order], order)
     raise CreditError(f"along is {along!r}; expected 'trace' or 'agent'")
-
-
-def ends_of_turns(graph: EventGraph) -> jax.Array:
-    """The last event of each event's joint turn, int32 [E], by which the turn is told; the event itself outside of any.
-
-    Examples:
-      >>> import credit
-      >>> graph, _, rows = credit.from_columns(
-      ...     group=[0] * 3, trace=["a"] * 3, agent=["x", "y", "z"], reward=[1.0] * 3, evidence={"context": [*"qqr"]})
-      >>> rows.gather(ends_of_turns(graph)).tolist()
-      [1, 1, 2]
-    """
-    n = graph.num_events
-    place = jnp.arange(n, dtype=jnp.int32)
-    if graph.joint_mask is None:
-        return place
-    ends = _nearest(jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask) & ~jnp.asarray(graph.joint_mask))
-    return jnp.where(ends < n, ends, place)  # a prefix may end within the turn
 
 
 def rewards_of_turns(graph: EventGraph, event_reward: Array) -> jax.Array:
