@@ -9,7 +9,7 @@ import numpy as np
 from graphs.errors import expect
 from graphs.event_graph import Array, EventGraph
 
-__all__ = ["at_turn_ends", "with_joint_rewards"]
+__all__ = ["at_turn_ends", "turn_ends", "with_joint_rewards"]
 
 
 def with_joint_rewards(graph: EventGraph, context: Array | None, place: Array | None = None) -> EventGraph:
@@ -74,6 +74,16 @@ def _before_the_last(graph: EventGraph, decision: np.ndarray, least: int) -> np.
     return within
 
 
+def turn_ends(graph: EventGraph) -> np.ndarray:
+    """`graphs.turn_ends.ends_of_turns` on the host: int [E]."""
+    at = np.arange(graph.num_events)
+    if graph.joint_mask is None:
+        return at
+    at = np.where(np.asarray(graph.joint_mask), len(at), at)
+    ends: np.ndarray = np.minimum(np.minimum.accumulate(at[::-1])[::-1], len(at) - 1)
+    return ends
+
+
 def at_turn_ends(graph: EventGraph, step: np.ndarray) -> np.ndarray:
     """Rewards [E] where they are earned, those of a joint turn at its last action; on the host, in their own precision.
 
@@ -89,7 +99,5 @@ def at_turn_ends(graph: EventGraph, step: np.ndarray) -> np.ndarray:
     """
     if graph.joint_mask is None:
         return step
-    at = np.where(np.asarray(graph.joint_mask), len(step), np.arange(len(step)))
-    at = np.minimum.accumulate(at[::-1])[::-1]
-    earned: np.ndarray = np.bincount(np.minimum(at, len(step) - 1), np.nan_to_num(step), len(step)).astype(step.dtype)
+    earned: np.ndarray = np.bincount(turn_ends(graph), np.nan_to_num(step), len(step)).astype(step.dtype)
     return earned
