@@ -683,8 +683,6 @@ class RowAdvantages:
         facts = self._facts
         if places is not None:
             return ties(batch.rows, places) and (facts.reads_order[False] or bool(falls))
-        if facts.reads_order[False] and rounds_at_once(batch.rows, None):
-            return True
         reads = facts.reads_agents["event_reward" in batch.columns]
         return reads and untold_rounds(batch.rows, batch.columns.get("turn"))
 
