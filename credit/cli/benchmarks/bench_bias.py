@@ -207,10 +207,10 @@ def _notes(rows: list[Row]) -> dict[str, str]:
 
 def _numbers(row: Row) -> list[Measured]:
     """The scores of a row."""
-    from credit.bench.bias_table import cell
+    from credit.bench.bias_table import no_score
 
     return [
-        Measured(row.method, name, getattr(row, name), world=row.world, group_size=row.k, shown=cell([row], name))
+        Measured(row.method, name, getattr(row, name), world=row.world, group_size=row.k, shown=no_score(row, name))
         for name in SCORES
     ]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ from credit.cli.benchmarks.measured import (
     Measured,
     brackets,
     condition,
+    in_columns,
     of_all_sizes,
     place,
     refused,
@@ -102,7 +102,9 @@ def table(
     have other columns. -o and --json hold the numbers one a line, as FILES do.
     """
     shown_as = {function_of(name): name for name in methods}
-    read = _described([(_renamed(number, shown_as), where) for number, where in _read(files)])
+    numbers, places = zip(*_read(files), strict=True)
+    renamed = in_columns([_renamed(number, shown_as) for number in numbers])
+    read = _described([*zip(renamed, places, strict=True)])
     found = [number for number, _ in read]
     heads = _heads(found)
     known = _known(methods, found)
@@ -294,9 +296,6 @@ def _read(files: Sequence[Path]) -> Iterator[tuple[Measured, str]]:
 
 
 def _measured(where: str, row: dict[str, Any]) -> Measured:
-    from credit.bench.rounding import rounded
-    from graphs.task_means import ROUNDING
-
     values: dict[str, Any] = {}
     for name in Measured._fields[:-1]:  # without what the screen showed
         if name not in row:
@@ -323,6 +322,6 @@ def _measured(where: str, row: dict[str, Any]) -> Measured:
         return number._replace(shown=LEFT_OUT * number.is_absent)
     if EQUAL in number.mark:
         return number._replace(shown=EQUAL, mark=number.mark.removeprefix(EQUAL).lstrip())
-    real = partial(rounded, form="+.3g" if number.less else ".3g", exact=ROUNDING)
-    show = bench_train.count_text if number.quantity in COUNTS else real
-    return number._replace(shown=bench_train.within(number.value, (number.low, number.high), show))
+    if number.quantity not in COUNTS:
+        return number
+    return number._replace(shown=bench_train.within(number.value, (number.low, number.high), bench_train.count_text))
