@@ -104,11 +104,16 @@ def main_findings(
     both = [one for one in verdicts if not one.good.all() and one.good.any()]
     poor = [one for one in both if one.found]
     worth = [f"{one.told()}." for one in ranked if one.worth_telling or not (both or math.isnan(one.low))][:1]
-    if (of := next(iter(poor or both), None)) is not None:
-        more = f" So do those of {', '.join(one.name for one in poor[1:])}." * (len(poor) > 1)
-        worth.insert(0, f"{of.in_short(chosen_outcome(traces))}{more}")
+    of = next(iter(poor or both), None)
+    name = of.name if of else ranked[0].name if worth else ""
+    outcome = chosen_outcome(traces) or "the outcome" * (name in traces.by_people)
+    if of is not None:
+        more = f" So do those of {', '.join(one.name for one in poor[1:])}." * (len(poor) > 1 and not outcome)
+        worth.insert(0, f"{of.in_short(outcome)}{more}")
     if worth:
-        found.append((3, MainFinding("What a verdict is worth", " ".join(worth))))
+        first, second = (f"{printable(of, 60)}{' (by people)' * (of in traces.by_people)}" for of in (name, outcome))
+        found.append((3, MainFinding(f"How {first} agrees with {second}" if outcome else "What a verdict is worth",
+                                     " ".join(worth))))  # fmt: skip
     if told := " ".join(map(_sentence, filter(None, lost))):
         found.append((4, MainFinding("What was lost", told)))
     if triaged.slowest:

@@ -249,8 +249,9 @@ class OutcomeDifferences:
     def _count(self) -> str:
         """How many traces failed, and of how many that is not known."""
         known, words = self.failed + self.succeeded, f": {self.words}" if self.words else ""
-        has = "trace has" if self.without == 1 else "traces have"
-        rest = f" {self.without} {has} no outcome." if self.without and not self.unscored else ""
+        has, how = ("has", "it") if self.without == 1 else ("have", "these")
+        rest = f" {self.without} more {has} none: how {how} did is not known."
+        rest *= self.without > 0 and not self.unscored
         if self.of_task:
             return f"{self.failed} of {counted(known, 'trace')} did worse than others of their task{words}.{rest}"
         taken = f"failed{self.failing}" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
