@@ -84,7 +84,8 @@ class LeadingCause:
         not beyond chance within that side; None elsewhere.
       in_time: that a model's runs began mostly later than others, or earlier, in words; "" where they did not.
       late: that it is what is done last in its runs, or may follow from what went wrong, in words; "" of others.
-      lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
+      lacking, untold: how many more lack lines, or have a log that does not tell for another reason, though its agents
+        act there.
     """
 
     words: str
