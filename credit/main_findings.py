@@ -86,9 +86,7 @@ def main_findings(
         found.append((0, MainFinding("Traces with an outcome", selected)))
     if compared is not None and change:
         where = "".join(f" {_sentence(more)}" for more in (compared.by_team(), compared.in_time) if more)
-        before, after = compared.sides.heads
-        begun = after.removeprefix("runs ") if compared.sides.dated else f"from {before} to {after}"
-        name = f"What changed {begun}"
+        name = f"What changed {compared.sides.change}"
         found.append((1, MainFinding(name, f"{change}{where} {others}".rstrip())))
     if triaged.unsure:
         found.append((2, MainFinding("What went wrong most", _sentence(triaged.look_first()))))

@@ -176,7 +176,11 @@ def overview(findings: Findings) -> dict[str, Any]:
         )
         compared = compare_sides(traces, findings.sides, measured, findings.prices, findings.success_at)
         result["hints"] += compared.hints()
-        result["sides"] = compared.as_json() | {"heads": findings.sides.heads, "terms": compared.terms()}
+        result["sides"] = compared.as_json() | {
+            "heads": findings.sides.heads,
+            "change": findings.sides.change,
+            "terms": compared.terms(),
+        }
     by_system = compared.sides_of_kinds() if compared else ()
     of_kinds = failed_by_kind(traces, judged_traces(traces, findings.success_at), *by_system)
     result["findings"] = [dataclasses.asdict(one) for one in main_findings(
