@@ -81,7 +81,8 @@ def main_findings(
     others = other_outcomes(traces, None if compared is None else compared.sides)
     change = "" if compared is None else compared.in_short()
     failed = _failed(traces, differing, triaged, compared, of_kinds)
-    found = [(0, MainFinding("What failed", failed if change else f"{failed} {others}".rstrip()))]
+    named = f"What failed, by {printable(traces.outcome, AGENT)}" if traces.outcome else "What failed"
+    found = [(0, MainFinding(named, failed if change else f"{failed} {others}".rstrip()))]
     if selected:
         found.append((0, MainFinding("Traces with an outcome", selected)))
     if compared is not None and change:
