@@ -77,7 +77,7 @@ SHARED_MEAN = (
 )
 QUICK_METHODS, QUICK_TASKS = ("rloo", "control_exact", "zero"), ("bottleneck", "stopping")
 QUICK_RATES = {"adam": (0.4,), "sgd": (20.0,)}
-BY_TASK = ("seed", "tasks", "group_size", "common_rates", "policy", "output", "quick", "table", "plot")
+BY_TASK = ("seed", "tasks", "group_size", "common_rates", "policy", "output", "quick", "table", "width", "plot")
 BY_LENGTH = ("luck", "outcome")
 APART_FROM = 5
 """Traces of a group: of two others the median is the mean, of three the second best; of four all three differ."""
@@ -157,6 +157,7 @@ def train(
     output: Path | None,
     quick: bool,
     table: Path | None,
+    width: float,
     plot: Path | None,
     as_json: bool,
 ) -> None:
@@ -221,7 +222,7 @@ def train(
     found = with_absent(_numbers(compared, group_size, rates), left_out.absent)
     numbers = of_run(found, "train", of_number, _given, lambda number: caveats_of(number) + unpaid(number.method))
     about = _about(compared, rates, common_rates or ())
-    save_numbers(numbers, table, _notes(about))
+    save_numbers(numbers, table, _notes(about), width)
     caveats = said(numbers, "caveats")
     if as_json:
         told = [one._asdict() for one in left_out.absent]
