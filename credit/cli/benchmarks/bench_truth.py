@@ -98,6 +98,7 @@ def truth(
     group_size: int | None,
     seed: int,
     table: Path | None,
+    width: float,
     plot: Path | None,
     as_json: bool,
 ) -> None:
@@ -173,7 +174,7 @@ def truth(
         lambda number: unpaid(number.method),
     )
     legends = _legends(rows, less)
-    save_numbers(numbers, table, legends | {"": "; ".join(["drawn logs", WORLDS, legends["in brackets"]])})
+    save_numbers(numbers, table, legends | {"": "; ".join(["drawn logs", WORLDS, legends["in brackets"]])}, width)
     if as_json:
         team: dict[str, Any] = {} if all(map(is_own, todo)) else form
         team = {**team, "traces": traces}
