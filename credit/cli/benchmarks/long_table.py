@@ -44,7 +44,6 @@ __all__ = [
     "save_latex",
     "save_numbers",
     "table_or_latex",
-    "width_option",
     "without_advice",
 ]
 
