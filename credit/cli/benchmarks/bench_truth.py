@@ -98,6 +98,7 @@ def truth(
     group_size: int | None,
     seed: int,
     table: Path | None,
+    width: float,
     plot: Path | None,
     as_json: bool,
 ) -> None:
@@ -173,7 +174,7 @@ def truth(
         lambda number: unpaid(number.method),
     )
     legends = _legends(rows, less)
-    save_numbers(numbers, table, legends | {"": "; ".join(["drawn logs", WORLDS, legends["in brackets"]])})
+    save_numbers(numbers, table, legends | {"": "; ".join(["drawn logs", WORLDS, legends["in brackets"]])}, width)
     if as_json:
         team: dict[str, Any] = {} if all(map(is_own, todo)) else form
         team = {**team, "traces": traces}
@@ -253,12 +254,14 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 
 def _table(world: str, rows: list[Match], absent: Iterable[str]) -> Table:
     from credit.bench.against_truth import SCORES
+    from credit.bench.rounding import decimals, fixed
 
     groups = " to ".join(f"{k:,}" for k in sorted({f([row.groups for row in rows]) for f in (min, max)}))
     title = f"{world}: {rows[0].decisions:,} decisions, answers in {groups} groups of {rows[0].group_size}"
     table = ruled_table("method", *(f"#{score}" for score in SCORES), title=title)
+    places = decimals(row.answered for row in rows)
     for row in rows:
-        table.add_row(words(row.method), *(_score(row, score) for score in SCORES))
+        table.add_row(words(row.method), *(_score(row, score) or fixed(row.answered, places) for score in SCORES))
     for name in absent:
         table.add_row(words(name), *[LEFT_OUT] * len(SCORES))
     return table
@@ -286,8 +289,9 @@ def _less(line: Difference) -> str:
 
 
 def _score(row: Match, score: str) -> str:
+    """With three decimals; "" of the share of answers, which its column writes."""
     if score == "answered":
-        return _share(row.answered, ".3g")
+        return ""
     return _cell(*_ends(row, score)) if row.answered else "refused"
 
 

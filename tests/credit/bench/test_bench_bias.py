@@ -462,7 +462,7 @@ def test_the_command_prints_a_table_and_json() -> None:
 
     assert FIELDS[3:] == SCORES
     result = CliRunner().invoke(bench, ["bias", "-m", "dr_grpo", "--world", "stop-rewards"])
-    assert result.exit_code == 0 and "0.5 / 0.333" in result.stdout and "stop-rewards" in result.stdout
+    assert result.exit_code == 0 and "0.500 / 0.333" in result.stdout and "stop-rewards" in result.stdout
     result = CliRunner().invoke(bench, ["bias", "-m", "dr_grpo", "--world", "stop-rewards", "--json"])
     plain = json.loads(result.stdout)
     assert [row[:3] for row in plain["rows"]] == [["dr_grpo", "stop-rewards", k] for k in (2, 3)]

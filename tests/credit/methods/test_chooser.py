@@ -192,7 +192,10 @@ def test_why_turns_without_rewards_do_not_call_for_mt_grpo(tmp_path: Path, longe
     assert len(set(advantages[-3:])) == 1  # within one trace
     needs = {branch.unit: branch.needs for branch in choose(traces).branches}["tool"]
     assert needs["mt_grpo"] == "no rewards at events: all turns of a trace have its outcome's number alone"
-    assert "would need, or why not" in CliRunner().invoke(cli, ["choose", str(path)]).stdout
+    printed = CliRunner(env={"COLUMNS": None}).invoke(cli, ["choose", str(path)]).stdout
+    assert "would need, or why not" in printed
+    tables = [row for row in printed.splitlines() if row.endswith(" ")]  # sentences stood in rows of 400 characters
+    assert tables and max(map(len, tables)) == 120
 
 
 @pytest.mark.slow
@@ -590,7 +593,7 @@ def test_rows_that_stand_twice_leave_the_bias_open(tmp_path: Path) -> None:
         {"trace": f"t{k // 3}", "group": "q", "agent": "xyz"[k % 3], "reward": k // 3 % 2, "value": k / 9}
         for k in range(24)
     ]
-    for times, known in ((1, OnLog(unbiased=True)), (2, OnLog(but="row is that of line 1 again"))):
+    for times, known in ((1, OnLog(unbiased=True)), (2, OnLog(but="row is equal to line 1 in every column"))):
         path.write_text("".join(times * (json.dumps(row) + "\n") for row in rows))
         assert on_log(credit.read(path), "rloo") == known
 
