@@ -224,9 +224,10 @@ def _in_time(traces: Traces, having: np.ndarray, tells: np.ndarray, side: np.nda
 
 
 def _one_side(one: Counted, judged: JudgedTraces, side: np.ndarray | None, heads: Sequence[str]) -> OneSide | None:
-    """The side of all traces that have something; None of several, and where no other one tells whether it has it."""
+    """The side of all traces that have something; None of several, and where no other one tells whether it has it, or
+    fewer than `LEAST_TASKS` have it."""
     known = one.one.tells & (judged.failed | judged.succeeded)
-    if side is None or not (one.having & known).any():
+    if side is None or (one.having & known).sum() < LEAST_TASKS:
         return None
     of = int(side[one.having & known][0])
     if of < 0 or (side[one.having] != of).any() or not (known & (side == 1 - of)).any():
