@@ -81,14 +81,13 @@ def main_findings(
     others = other_outcomes(traces, None if compared is None else compared.sides)
     change = "" if compared is None else compared.in_short()
     failed = _failed(traces, differing, triaged, compared, of_kinds)
-    found = [(0, MainFinding("What failed", failed if change else f"{failed} {others}".rstrip()))]
+    named = f"What failed, by {printable(traces.outcome, AGENT)}" if traces.outcome else "What failed"
+    found = [(0, MainFinding(named, failed if change else f"{failed} {others}".rstrip()))]
     if selected:
         found.append((0, MainFinding("Traces with an outcome", selected)))
     if compared is not None and change:
         where = "".join(f" {_sentence(more)}" for more in (compared.by_team(), compared.in_time) if more)
-        before, after = compared.sides.heads
-        begun = after.removeprefix("runs ") if compared.sides.dated else f"from {before} to {after}"
-        name = f"What changed {begun}"
+        name = f"What changed {compared.sides.change}"
         found.append((1, MainFinding(name, f"{change}{where} {others}".rstrip())))
     if triaged.unsure:
         found.append((2, MainFinding("What went wrong most", _sentence(triaged.look_first()))))

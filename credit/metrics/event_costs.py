@@ -51,6 +51,7 @@ UNKNOWN = "no event states tokens from a cache, which the table prices: all cost
 WRITTEN = "no cache_write in the table: writes to a cache cost as input, which is too little, of:"
 BESIDE = "input_tokens leaves out tokens from or into a cache, so money is too little, of:"
 REQUESTED = "calls at the price of the requested model, as no row has the answer's:"
+UNNAMED = "calls at the price of the requested model, as the answer names none:"
 UNUSED = "rows of the table that match nothing in these logs:"
 AS_LOGGED = "money at these prices is the logged cost, in every trace"
 COLUMNS = ("model", "tool", "input", "output", "cached_input", "cache_write", "call")
@@ -219,6 +220,7 @@ class PriceGaps(NamedTuple):
       written_as_input: models whose tokens into a cache are priced as others.
       cached_beside: models of calls with more tokens from and into a cache than were read, which are to have them all.
       requested: how many calls have the price of which requested name, and the model that answered.
+      unnamed: how many have that of which requested name, as the log does not name the model that answered.
       unused: rows of the table that priced nothing, tools always and models where some are unpriced, each with the
         nearest names of the logs: a name may be misspelt.
       as_logged: whether the log states the money of every trace, and it is the same to three digits (`as_logged`).
@@ -230,6 +232,7 @@ class PriceGaps(NamedTuple):
     written_as_input: list[str]
     cached_beside: list[str]
     requested: list[str]
+    unnamed: list[str]
     unused: list[str]
     as_logged: bool = False
 
@@ -241,7 +244,7 @@ class PriceGaps(NamedTuple):
     def lines(self) -> list[str]:
         """A sentence for each kind of gap that there is."""
         named = self._replace(unpriced=[name for name in self.unpriced if name])
-        of_names = zip(named[:7], (UNPRICED, CACHED, UNKNOWN, WRITTEN, BESIDE, REQUESTED, UNUSED), strict=True)
+        of_names = zip(named[:8], (UNPRICED, CACHED, UNKNOWN, WRITTEN, BESIDE, REQUESTED, UNNAMED, UNUSED), strict=True)
         lines = [f"{what} {', '.join(names)}" for names, what in of_names if names]
         lines += [NAMELESS] * (named.unpriced != self.unpriced)
         return [*lines, AS_LOGGED] if self.as_logged else lines
@@ -286,9 +289,12 @@ def price_gaps(traces: Traces, prices: Prices) -> PriceGaps:
         for (of, at), count in sorted(stands.items())
         if answered[of] != names[at]
     ]
+    asked = np.array([name or "" for name in traces.events["requested_model"].to_pylist()])
+    bare = paid & (asked == np.array(answered)[own]) & np.array([name in prices.models for name in names])[model]
+    unnamed = [f"{count:,} of {name}" for name, count in sorted(collections.Counter(asked[bare].tolist()).items())]
     read, written = as_input("cached_tokens", "cached_input"), as_input("cache_write_tokens", "cache_write")
     unused_rows, same = [_unused(*one) for one in unused], as_logged(traces, event_costs(traces, prices).money)
-    return PriceGaps(unpriced, read, unstated, written, beside, requested, unused_rows, same)
+    return PriceGaps(unpriced, read, unstated, written, beside, requested, unnamed, unused_rows, same)
 
 
 def as_logged(traces: Traces, money: np.ndarray) -> bool:

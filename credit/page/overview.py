@@ -41,7 +41,7 @@ from credit.reports.who_matters import Kind, Unit, alike_note, unit_terms, units
 from credit.sides.compare_sides import compare_sides, compare_systems
 from credit.sides.ranked_by_side import ranked_by_side
 from credit.sides.verdict_changes import verdicts_by_system
-from credit.telling_apart import NOTHING_DISTINGUISHES, apart_by_events, place_note, tells_apart
+from credit.telling_apart import NOTHING_DISTINGUISHES, apart_by_events, differs_within, place_note, tells_apart
 from estimators.base import Credit
 from graphs.levels import Level
 from graphs.structure.host_ids import rows_of_each
@@ -106,6 +106,7 @@ def overview(findings: Findings) -> dict[str, Any]:
     matters = units_of_each(traces, claims)
     told = {name: tells_apart(traces, claim, name) for name, claim in claims.items()}
     apart = apart_by_events(traces) if not all(told.values()) else []
+    varied = {name: differs_within(traces, claim) for name, claim in claims.items()}
     calls = ToolCalls(traces)
     side = None if findings.sides is None else findings.sides.side
     by_side = () if findings.sides is None else (findings.sides.side, findings.sides.heads)
@@ -136,12 +137,11 @@ def overview(findings: Findings) -> dict[str, Any]:
         },
         "alike": {
             name: {
-                by: alike_note(
-                    rows, name, by, told[name], differing.of_units(by), place_note(traces, claims[name]), apart
-                )
+                by: alike_note(rows, name, by, told[name], differing.of_units(by), place, apart, varied[name])
                 for by, rows in units.items()
             }
             for name, units in matters.items()
+            for place in [place_note(traces, claims[name])]
         },
         "unit_terms": {
             name: {by: unit_terms(rows, name) for by, rows in units.items()} for name, units in matters.items()
@@ -176,7 +176,11 @@ def overview(findings: Findings) -> dict[str, Any]:
         )
         compared = compare_sides(traces, findings.sides, measured, findings.prices, findings.success_at)
         result["hints"] += compared.hints()
-        result["sides"] = compared.as_json() | {"heads": findings.sides.heads, "terms": compared.terms()}
+        result["sides"] = compared.as_json() | {
+            "heads": findings.sides.heads,
+            "change": findings.sides.change,
+            "terms": compared.terms(),
+        }
     by_system = compared.sides_of_kinds() if compared else ()
     of_kinds = failed_by_kind(traces, judged_traces(traces, findings.success_at), *by_system)
     result["findings"] = [dataclasses.asdict(one) for one in main_findings(

@@ -205,13 +205,13 @@ def _join(
     models, systems = [heading.model for heading in headings], [heading.system for heading in headings]
     cut = [heading.metrics.get(CUT_SHORT, 0) > 0 for heading in headings]
     of_spans = [heading.format not in ("native", "table") for heading in headings]
-    events, models = with_answered_models(events, models, np.asarray(graph.trace_ids)[: n.events], cut, of_spans)
-    models = without_joined_models(models, events["model"], np.asarray(graph.trace_ids)[: n.events])
+    trace = np.asarray(graph.trace_ids)[: n.events]
+    events, models = with_answered_models(events, models, trace, cut, of_spans, evidence)
+    models = without_joined_models(models, events["model"], trace)
     events = with_unnamed_models(events, graph, n, [not model for model in models], evidence)
     of_agents = _models_of_agents(graph, n, models, events["model"], team["name"].to_pylist())
     of_agents = [{} if of else agents for of, agents in zip(cut, of_agents, strict=True)]  # whose they are is not known
     models = [model or next(filter(None, agents.values()), "") for model, agents in zip(models, of_agents, strict=True)]
-    trace = np.asarray(graph.trace_ids)[: n.events]
     of_caches = list(with_one_convention(evidence, shown, lengths, headings, trace, events["model"], models))
     policies = of_their_task(tasks, with_models_of_agents(tasks, models, systems, of_agents), systems, cut)
     groups = pa.array(group_names(tasks, policies, systems, group_by), pa.string())
@@ -339,7 +339,7 @@ def clustered(graph: EventGraph, evidence: Mapping[str, Evidence], names: Sequen
         return evidence[name].array if name in evidence else None
 
     return with_clusters(
-        with_joint_rewards(graph, array("context"), array("event_reward")),
+        with_joint_rewards(graph, array("context")),
         context=array("context"),
         node=array("node"),
         sibling_parent=array("sibling_parent"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -24,6 +25,8 @@ __all__ = [
     "with_unnamed_models",
     "without_joined_models",
 ]
+
+_DATE = re.compile(r"[-@:_][0-9]{3}[0-9-]*")
 
 
 def event_models(traces: Traces) -> tuple[list[str], np.ndarray]:
@@ -87,13 +90,19 @@ def _is_call(graph: EventGraph, n: int, evidence: Mapping[str, Evidence]) -> np.
 
 
 def with_answered_models(
-    events: pa.Table, models: Sequence[str], trace: np.ndarray, cut: Sequence[bool], of_spans: Sequence[bool]
+    events: pa.Table,
+    models: Sequence[str],
+    trace: np.ndarray,
+    cut: Sequence[bool],
+    of_spans: Sequence[bool],
+    evidence: Mapping[str, Evidence],
 ) -> tuple[pa.Table, list[str]]:
     """The table of events, and the models of traces, with the answers' names of models.
 
-    A call without an answer, as at a rate limit, has the requested name alone, which is no model of its own where other
-    calls that asked for it were answered: in its trace, or else in the log, the name most often. A requested name stays
-    where the answer has another one.
+    An answered call whose answer names no model has the requested one, or that with a date where other answers to it
+    name this. A call without an answer, as at a rate limit, has the requested name alone, which is no model of its own
+    where other calls that asked for it were answered: in its trace, or else in the log, the name most often. A
+    requested name stays where the answer has another one, or none.
 
     Args:
       events: the table.
@@ -101,40 +110,59 @@ def with_answered_models(
       trace: of each event, int [events].
       cut: of each trace, whether its log lacks lines.
       of_spans: of each trace, whether it is read from calls, whose model is the requested name where no answer has one;
-        else both names are stated, and equal ones are the answer's.
+        else equal names that are both stated are the answer's, and without one the requested name is the model.
+      evidence: of the events; a call with tokens was answered.
     """
     requested, stated, found = events["requested_model"].combine_chunks(), events["model"].combine_chunks(), [*models]
-    if not all(of_spans):
-        answers = pc.and_(pc.equal(requested, stated).fill_null(False), pa.array(~np.asarray(of_spans, bool)[trace]))
-        requested = pc.if_else(answers, pa.scalar(None, requested.type), requested)
     if requested.null_count == len(requested):
         return events, found
-    n, whole = len(trace), pa.array([model or None for model in models], pa.string()).take(pa.array(trace))
+    whole = pa.array([model or None for model in models], pa.string()).take(pa.array(trace))
+    if not all(of_spans):
+        others = pa.array(~np.asarray(of_spans, bool)[trace])
+        answers = pc.and_(pc.equal(requested, stated).fill_null(False), others)
+        requested = pc.if_else(answers, pa.scalar(None, requested.type), requested)
+        bare = pc.or_kleene(pc.equal(stated, ""), pc.is_null(pc.coalesce(stated, whole)))
+        stated = pc.if_else(pc.and_(others, bare).fill_null(False), pc.coalesce(requested, stated), stated)
+    if requested.null_count == len(requested):
+        return events, found
+    n = len(trace)
     coded = pa.chunked_array([requested, pc.coalesce(stated, whole)]).combine_chunks().dictionary_encode()
     names: list[str] = coded.dictionary.to_pylist()
     asked, model = np.split(coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), [n])
     by_trace: dict[tuple[int, int], dict[int, int]] = collections.defaultdict(dict)
     by_log: dict[int, collections.Counter[int]] = collections.defaultdict(collections.Counter)
     answered = (asked >= 0) & (model >= 0) & (asked != model)
-    counted = collections.Counter(zip(*(of[answered].tolist() for of in (trace, asked, model)), strict=True))
-    for (row, name, answer), count in counted.items():
+    pairs = collections.Counter(zip(*(of[answered].tolist() for of in (trace, asked, model)), strict=True))
+    for (row, name, answer), count in pairs.items():
         by_trace[row, name][answer] = count
         by_log[name][answer] += count
+    counts = [evidence[name].array[:n] > 0 for name in ("tokens", "input_tokens") if name in evidence]
+    counted = np.logical_or.reduce([*counts, np.zeros(n, bool)])
     told: np.ndarray = stated.is_valid().to_numpy(zero_copy_only=False)
     for event in np.flatnonzero((asked >= 0) & (asked == model)).tolist():
         row, name = int(trace[event]), int(asked[event])
-        if answers := by_trace.get((row, name)) or by_log.get(name):
+        answers = by_trace.get((row, name)) or by_log.get(name) or {}
+        if counted[event]:
+            answers = {of: count for of, count in answers.items() if _is_dated(names[of], names[name])}
+        if answers:
             model[event] = answer = max(answers, key=lambda one: (answers[one], names[one]))
             found[row] = names[answer] if models[row] == names[name] else found[row]
     # As `graphs.reading.files.name_models` has it.
     for row in sorted({*trace[told & (asked >= 0)].tolist()}):
         of = slice(*np.searchsorted(trace, [row, row + 1]))
-        if not (found[row] or cut[row]) and len(only := {*model[of][told[of]].tolist()}) == 1:
-            found[row], told[of] = names[only.pop()], False
-    for column, values, kept in (("model", model, told), ("requested_model", asked, (asked >= 0) & (asked != model))):
-        texts = coded.dictionary.take(pa.array(values, mask=~kept))
+        only = {*model[of][told[of]].tolist()}
+        if not cut[row] and len(only) == 1 and found[row] in ("", name := names[only.pop()]):
+            found[row], told[of] = name, False
+    kept = (asked >= 0) & ((asked != model) | counted)
+    for column, values, shown in (("model", model, told), ("requested_model", asked, kept)):
+        texts = coded.dictionary.take(pa.array(values, mask=~shown))
         events = events.set_column(events.column_names.index(column), column, texts)
     return events, found
+
+
+def _is_dated(answer: str, requested: str) -> bool:
+    """Whether an answer's name is the requested one with a date or a revision: the same model."""
+    return answer.startswith(requested) and bool(_DATE.fullmatch(answer, len(requested)))
 
 
 def without_joined_models(models: Sequence[str], called: pa.ChunkedArray, trace: np.ndarray) -> list[str]:

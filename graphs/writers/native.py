@@ -165,6 +165,8 @@ def _columns(traces: Traces, arrays: BatchArrays, start: int, stop: int) -> dict
         "role": [None] * (stop - start),
     }
     optional: dict[str, list[Any]] = {name: table[name].to_pylist() for name in (*TEXT_COLUMNS, "trusted")}
+    asked = zip(optional["model"], optional["requested_model"], strict=True)
+    optional["model"] = [model and ("" if model == name else model) for model, name in asked]  # "": no answer's name
     optional["action"] = [
         None if action == (code in ACTION_TYPES) else action for action, code in zip(actions, types, strict=True)
     ]

@@ -155,7 +155,7 @@ def summary(
         from credit.reports.corpus import divided_tasks
         from credit.reports.trace_returns import precision_notes
         from credit.reports.who_matters import alike_note, who_matters
-        from credit.telling_apart import apart_by_events, place_note, tells_apart
+        from credit.telling_apart import apart_by_events, differs_within, place_note, tells_apart
 
         with working(stderr(), f"computing {method}"):
             credit = run(traces, method, evidence=also, **options)
@@ -168,7 +168,8 @@ def summary(
                      "without": reason_counts(traces, credit), "divided_tasks": divided, "note": place,
                      "failed_against_succeeded": differences.as_json()}  # fmt: skip
         else:
-            note = alike_note(units, method, by, told, "", place, [] if told else apart_by_events(traces))
+            apart, varied = [] if told else apart_by_events(traces), differs_within(traces, credit)
+            note = alike_note(units, method, by, told, "", place, apart, varied)
             if units and not note:
                 shown = units
             unsaid = "" if place[1:] in note else place

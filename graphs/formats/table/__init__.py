@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -29,6 +30,7 @@ from graphs.formats.table.cells import (
     failed,
 )
 from graphs.formats.table.columns import FAMILIES, KNOWN, TEXTS, find_columns, is_named, text_columns
+from graphs.formats.table.few_words import FewWords
 from graphs.formats.table.hints import proposal
 from graphs.formats.table.ids_of_turns import join_to_turns, repeated_id
 from graphs.formats.table.made_calls import note_of_made_calls
@@ -144,6 +146,7 @@ def _read(
     unread: dict[str, str] = {}  # columns that nothing reads, and the first table that has each
     likely: dict[str, str] = {}  # of these, what seems to be a column of ours that its table lacks
     differs: dict[str, str] = {}  # of these, steps of training that differ within traces, in words
+    pairs: list[str] = []  # what words of a column of types seem to mean
     without_arguments = False  # calls of a table that has no column of them
     for source in sources:
         table = _Table(source.name, types)
@@ -162,6 +165,7 @@ def _read(
             without = {*column_of.values(), *text_columns(columns).values(), *_RESULTS}
             unnamed = flat_columns(source, unread_names(names, without))
             near = NearNames(unnamed, told, column_of.get("time", ""))
+            few = FewWords([] if source.data.startswith(PARQUET) else unnamed, told)
             wanted = {*column_of.values(), *content.names, *near.names}
             texts_of = NumberTexts(() if is_cells else _numbers_of(column_of))
             for line, row in log_rows(source, wanted, lists, [column_of["trace"]], column_of.get("reward", "")):
@@ -173,6 +177,8 @@ def _read(
                         yield _with_part(problem, content, row)
                         continue
                     near.add(row)
+                    tool = bool(row.get(column_of["tool"])) if "tool" in column_of else None
+                    few.add(id_text(row[column_of["trace"]]), row, tool)
                     texts_of.add(line, row)
                     if content.names and (trace := table.traces[id_text(row[column_of["trace"]])]) is not None:
                         turn = trace.turns[-1] if trace.turns else None
@@ -203,7 +209,8 @@ def _read(
                 others = unread_names(names, {*column_of.values(), *mapped.values(), *_RESULTS, *TEXTS, *texts})
                 for name in others:
                     unread.setdefault(name, source.name)
-                named = near.likely()
+                named = near.likely() | few.likely()
+                pairs = pairs or few.types(named.get("type", ""))
                 for ours in (*_LIKELY, *["arguments"] * without_arguments):
                     taken = (*likely.values(), *named.values())
                     if ours not in told and (name := likely_column(ours, others, taken)):
@@ -243,7 +250,8 @@ def _read(
         source.release()
     if unread:
         likely = {ours: likely[ours] for ours in (*KNOWN, *likely) if ours in likely}
-        expected = f"names of docs/formats/table.md, or {proposal(likely, columns)}: the others are not read"
+        of_types = f" with --types {shlex.quote(','.join(pairs))}" if pairs and "type" in likely else ""
+        expected = f"names of docs/formats/table.md, or {proposal(likely, columns)}{of_types}: the others are not read"
         expected += "".join(f"; {words}" for words in differs.values())
         if without_arguments and "arguments" not in likely:
             expected += "; arguments of calls are, where `arguments` names their column"

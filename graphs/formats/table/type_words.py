@@ -9,7 +9,7 @@ from graphs.errors import CreditError, expect
 from graphs.formats.native.wire import EVENT_CODES
 from graphs.text import excerpt, near_names, one_of
 
-__all__ = ["TYPES_OPTION", "check_types", "likely_pair"]
+__all__ = ["TYPES_OPTION", "check_types", "likely_pair", "likely_type"]
 
 TYPES_OPTION = "--types WORD=TYPE,... (in Python types={WORD: TYPE}) states what others mean"
 """How a user says what words of types mean."""
@@ -28,10 +28,21 @@ def likely_pair(word: str) -> str:
       >>> [likely_pair(word) for word in ("llm_call", "ToolResult", "dispawn", "handoff")]
       ['llm_call=message', 'ToolResult=tool_result', 'dispawn=despawn', 'handoff=TYPE']
     """
+    near = near_names(word.strip().lower(), EVENT_CODES, shown=1)
+    return f"{word}={likely_type(word) or (near[13:-1] if near.startswith('Did you mean ') else 'TYPE')}"
+
+
+def likely_type(word: str) -> str:
+    """The type that a word of a table is or holds; "" of none.
+
+    Examples:
+      >>> [likely_type(word) for word in ("spawn", "LLM call", "handoff")]
+      ['spawn', 'message', '']
+    """
     small = word.strip().lower()
-    like = next((ours for ours, pattern in _LIKE.items() if pattern.search(small)), "")
-    near = near_names(small, EVENT_CODES, shown=1)
-    return f"{word}={like or (near[13:-1] if near.startswith('Did you mean ') else 'TYPE')}"
+    return next(
+        (ours for ours, pattern in _LIKE.items() if pattern.search(small)), small if small in EVENT_CODES else ""
+    )
 
 
 def check_types(types: Mapping[str, str] | None) -> dict[str, int]:

@@ -80,7 +80,7 @@ def test_an_event_that_stands_for_a_call_in_no_event_keeps_its_own_count(tmp_pat
 def test_starts_of_agents_by_code_have_no_price_and_no_model(tmp_path: Path) -> None:
     """Each had the model "big + small", without a count or a price, so that no trace's money was known."""
     table = Prices({"big": Price(2, 8), "small": Price(1, 4)})
-    used = ({"gen_ai.request.model": m, "gen_ai.usage.input_tokens": 100} for m in ("big", "small", "small"))
+    used = ({"gen_ai.response.model": m, "gen_ai.usage.input_tokens": 100} for m in ("big", "small", "small"))
     calls = [chat(n, n - 1, n, n + 1, attributes=next(used)) for n in (3, 5, 7)]
     agents = [agent(n, 1, n - 0.5, n + 1.5, name) for n, name in ((2, "planner"), (4, "coder"), (6, "coder"))]
     write = tmp_path / "log.jsonl"
@@ -287,7 +287,7 @@ def test_wrong_prices_are_named(table: str, words: str, tmp_path: Path) -> None:
 def test_a_model_without_a_price_is_named_and_the_others_are_priced(traces: Traces, tmp_path: Path) -> None:
     (tmp_path / "prices.csv").write_text("model,input,output\nbig,2,8\n")
     prices = read_prices(tmp_path / "prices.csv")
-    assert price_gaps(traces, prices) == (["small"], [], [], [], [], [], [], False)
+    assert price_gaps(traces, prices) == (["small"], [], [], [], [], [], [], [], False)
     money = {row.unit: row.money for row in cost_rows(traces, "model", prices)}
     assert money == {"big": Amount(pytest.approx(2 * (2 * 300 + 8 * 40) / 1e6), 0), "small": Amount(None, 2)}
     command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "prices.csv")]
@@ -398,8 +398,8 @@ def test_tokens_from_a_cache_have_a_price_of_their_own(tmp_path: Path) -> None:
         pytest.approx((2 * 300 + 8 * 40) / 1e6),
     ]
     assert (price_gaps(traces, own), price_gaps(traces, same)) == (
-        ([], [], [], [], [], [], [], False),
-        ([], ["big"], [], ["big"], [], [], [], False),
+        ([], [], [], [], [], [], [], [], False),
+        ([], ["big"], [], ["big"], [], [], [], [], False),
     )
     command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "without.csv")]
     shown = CliRunner().invoke(cli, command).stdout

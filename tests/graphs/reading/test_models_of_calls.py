@@ -7,11 +7,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import credit
 from credit.metrics.cost_summary import cost_rows
-from credit.metrics.event_costs import Price, Prices
+from credit.metrics.event_costs import Price, Prices, event_costs, price_gaps
 from graphs.event_types import EdgeType, EventType
 from graphs.reading.files import name_models
 from graphs.traces.assembling import assemble
@@ -197,6 +198,37 @@ def test_a_call_without_an_answer_names_no_model_of_its_own(tmp_path: Path) -> N
         assert read.events["model"].to_pylist() == traces.events["model"].to_pylist() == [None] * 5 + [
             "k", "m-2026", None, None,
         ]  # fmt: skip
+
+
+def test_an_answer_that_names_no_model_is_of_the_requested_one_and_its_price_is_told(tmp_path: Path) -> None:
+    """Two of three calls of "pro" had the price of "mini", which answered the third: 0.0036, not 0.0312."""
+    silent, counts = {"request_model": "pro"}, {"usage_output_tokens": 1000, "usage_input_tokens": 0}
+    answers = [silent, silent, silent | {"response_model": "mini"}, silent | {"response_model": "pro"}]
+    dated = [{"request_model": "m"}, {"request_model": "m", "response_model": "m-2026-01"}]
+    named_so = [{"operation_name": "chat", **of, **counts} for of in answers + dated]
+    about = [{f"gen_ai.{key.replace('_', '.', 1)}": value for key, value in of.items()} for of in named_so]
+    spans = [make.span(2, 0, 2, 3, of, trace=f"{k + 1:032x}") for k, of in enumerate(about)]
+    spans += [make.span(k, 0, k, k + 1, about[k - 2], trace=f"{9:032x}") for k in (3, 4)]  # of both models
+    make.write_lines(tmp_path / "log.jsonl", make.spans_request(spans))
+    traces = credit.read(tmp_path / "log.jsonl")
+    native.write(traces, tmp_path / "native.jsonl")
+    otlp.write(traces, tmp_path / "otlp")
+    prices = Prices({"pro": Price(3, 15), "mini": Price(0.3, 1.2), "m-2026-01": Price(0, 0)})
+    said = "calls at the price of the requested model, as the answer names none: 3 of pro"
+    for read in (traces, credit.read(tmp_path / "native.jsonl"), credit.read(tmp_path / "otlp")):
+        names, model = event_models(read)
+        assert [names[i] for i in model] == ["pro", "pro", "mini", "pro", "m-2026-01", "m-2026-01", "pro", "mini"]
+        assert np.nansum(event_costs(read, prices).money) == pytest.approx(4 * 0.015 + 2 * 0.0012)
+        assert price_gaps(read, prices).lines() == [said]
+
+
+def test_a_native_call_that_states_the_requested_name_alone_has_it(tmp_path: Path) -> None:
+    event = {"id": "e", "t": 0, "agent": "a", "type": "message", "tokens": 9, "requested_model": "pro"}
+    line = {"task_id": "q", "edges": [], "rewards": {"team": 1.0}, "events": [event]}
+    traces = [line | {"trace_id": "t"}, line | {"trace_id": "u", "model": "mini"}]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in traces))
+    names, model = event_models(credit.read(tmp_path / "log.jsonl"))
+    assert [names[i] for i in model] == ["pro", "mini"]
 
 
 def test_the_requested_name_of_a_failed_call_of_openinference_is_among_its_settings(tmp_path: Path) -> None:
