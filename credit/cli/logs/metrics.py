@@ -329,7 +329,7 @@ def _print_sides(console: Console, found: SideComparison) -> None:
             ratio, low, high = apart((row.ratio.value, row.ratio.low, row.ratio.high), amount, 3, beside=1.0)
             told = f"{of} ×{ratio} ({low} to {high})"
         seen = "" if row.seen is None else amount(row.seen)
-        seen = seen if row.ratio is None or row.ratio.seen is None else f"{of} ×{amount(row.ratio.seen)}"
+        seen = seen if row.ratio is None or row.ratio.seen is None else f"×{amount(row.ratio.seen)}"
         seen = "" if row.without else seen
         numbers = [*apart((row.first, row.second), amount, 3), signed(row.difference), told]
         numbers[:3] = [amount(row.first)] * 2 + ["the same"] if row.is_alike else numbers[:3]
