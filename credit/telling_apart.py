@@ -16,7 +16,15 @@ from estimators.base import Credit
 from graphs.task_means import task_mean
 from graphs.traces.batch import Traces
 
-__all__ = ["NOTHING_DISTINGUISHES", "NOT_APART", "alike_by", "apart_by_events", "place_note", "tells_apart"]
+__all__ = [
+    "NOTHING_DISTINGUISHES",
+    "NOT_APART",
+    "alike_by",
+    "apart_by_events",
+    "differs_within",
+    "place_note",
+    "tells_apart",
+]
 
 NOT_APART = "nothing in the log tells what one action did from what another of its trace did"
 NOTHING_DISTINGUISHES = f"{NOT_APART}: by every method here actions differ at most by who took part, turns or length"
@@ -30,20 +38,34 @@ def apart_by_events(traces: Traces) -> list[str]:
     """The methods of returns by which actions of a trace differ; rewards at events may come after all of them alike."""
     if "event_reward" not in traces.evidence:
         return []
-    states, trace = availability(traces), np.asarray(traces.graph.trace_ids)
+    states = availability(traces)
+    names = [name for name in ("discounted_return", "turn_baseline") if states[name].state == "computable"]
+    # `run_part` warns of nothing: nobody asked for the methods.
+    return [name for name in names if differs_within(traces, run_part(traces, name))]
+
+
+def differs_within(traces: Traces, credit: Credit) -> bool:
+    """Whether actions of one trace have different numbers by a method.
+
+    Args:
+      traces: what was read.
+      credit: a method's result on `traces.graph`.
+
+    Examples:
+      >>> import credit
+      >>> graph, reward, rows = credit.from_columns(
+      ...     group=[0] * 3, trace=["a", "b", "b"], turn=[0, 0, 1], reward=[1.0, 0.0, 0.0])
+      >>> [differs_within(rows.traces, method(graph, reward)) for method in (credit.rloo, credit.turn_baseline)]
+      [False, True]
+    """
+    trace = np.asarray(traces.graph.trace_ids)
     acts = np.asarray(traces.graph.action_mask) & np.asarray(traces.graph.event_mask)
-    apart = []
-    for name in ("discounted_return", "turn_baseline"):
-        if states[name].state == "computable":
-            credit = run_part(traces, name)  # which warns of nothing: nobody asked for the method
-            rows = np.flatnonzero(acts & np.asarray(credit.valid))
-            number = np.asarray(credit.advantage)[rows]
-            high, low = np.full(len(trace), -np.inf), np.full(len(trace), np.inf)
-            np.maximum.at(high, trace[rows], number)
-            np.minimum.at(low, trace[rows], number)
-            if np.any(high - low > 1e-6 * np.abs(number).max(initial=0)):
-                apart.append(name)
-    return apart
+    rows = np.flatnonzero(acts & np.asarray(credit.valid))
+    number = np.asarray(credit.advantage)[rows]
+    high, low = np.full(len(trace), -np.inf), np.full(len(trace), np.inf)
+    np.maximum.at(high, trace[rows], number)
+    np.minimum.at(low, trace[rows], number)
+    return bool(np.any(high - low > 1e-6 * np.abs(number).max(initial=0)))
 
 
 def alike_by(method: str, one: str, many: str, apart: Sequence[str]) -> str:

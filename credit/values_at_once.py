@@ -43,6 +43,6 @@ def said_of_rounds(rounds: int) -> str:
     """What follows the method's name where there are some."""
     return (
         f"reads which action comes next, and in {counted(rounds, 'round')} several agents act at once: the order of "
-        "their rows, by their names or as logged, changes the numbers; expected one action a round, or options that do "
-        "not read it, as gae with lambda_=1 and discount=1, or along='agent'"
+        "their rows, by their names or as logged, may change the numbers; expected one action a round, or options that "
+        "do not read it, as gae with lambda_=1 and discount=1, or along='agent'"
     )

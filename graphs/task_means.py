@@ -25,6 +25,7 @@ __all__ = [
     "alike",
     "as_tested",
     "chance_above",
+    "chances_interval",
     "difference_interval",
     "fact_of",
     "holm",
@@ -177,7 +178,12 @@ def _of_parts(values: np.ndarray) -> tuple[float, float]:
 
 
 def _of_coins(values: np.ndarray) -> tuple[float, float]:
-    """Quantiles of Jeffreys' posterior of a chance, Beta(k + ½, n − k + ½), of n numbers 0 or 1 of which k are 1.
+    """`_of_chance` of numbers that are 0 or 1."""
+    return _of_chance(int(np.count_nonzero(values)), int(np.count_nonzero(values == 0)))
+
+
+def _of_chance(ones: float, zeros: float) -> tuple[float, float]:
+    """Quantiles of Jeffreys' posterior of a chance, Beta(k + ½, n − k + ½), of n trials of which k gave 1.
 
     Where all are equal the interval holds that end.
 
@@ -185,9 +191,30 @@ def _of_coins(values: np.ndarray) -> tuple[float, float]:
     """
     from scipy.special import betaincinv  # comes with JAX; slow to import
 
-    ones, zeros = int(np.count_nonzero(values)), int(np.count_nonzero(values == 0))
     low, high = (float(betaincinv(ones + 0.5, zeros + 0.5, part)) for part in (0.025, 0.975))
     return low if ones else 0.0, high if zeros else 1.0
+
+
+def chances_interval(means: Sequence[float], trials: Sequence[float]) -> tuple[float, float]:
+    """The 95 % interval of the second of two chances less the first, as `difference_interval` has it.
+
+    Args:
+      means: the part of trials that gave 1, of both.
+      trials: how many there were, not necessarily whole.
+
+    Examples:
+      >>> low, high = chances_interval([0.0, 0.05], [20, 200])
+      >>> round(low, 3), round(high, 3)
+      (-0.069, 0.087)
+    """
+    each = [_of_chance(mean * many, (1 - mean) * many) for mean, many in zip(means, trials, strict=True)]
+    return _of_both(means[0], each[0], means[1], each[1])
+
+
+def _of_both(one: float, its: tuple[float, float], other: float, others: tuple[float, float]) -> tuple[float, float]:
+    """The interval of `other` less `one` of the intervals of both."""
+    (low, high), (lower, higher), apart = its, others, other - one
+    return apart - math.hypot(other - lower, high - one), apart + math.hypot(higher - other, one - low)
 
 
 def difference_interval(first: np.ndarray, second: np.ndarray, *, unit: bool = False) -> tuple[float, float]:
@@ -214,9 +241,7 @@ def difference_interval(first: np.ndarray, second: np.ndarray, *, unit: bool = F
     apart, kinds = float(np.mean(second) - np.mean(first)), (first, second)
     parts = not unit and min(first.min(), second.min()) >= 0 and max(first.max(), second.max()) <= 1
     if parts and any(map(_are_coins, kinds)):
-        (low, high), (lower, higher) = map(_of_parts, kinds)
-        one, other = float(np.mean(first)), float(np.mean(second))
-        return apart - math.hypot(other - lower, high - one), apart + math.hypot(higher - other, one - low)
+        return _of_both(float(np.mean(first)), _of_parts(first), float(np.mean(second)), _of_parts(second))
     if any(np.ptp(kind) <= ROUNDING * np.abs(kind).max() for kind in kinds):
         return math.nan, math.nan
     squares = [float(kind.var(ddof=1)) / len(kind) for kind in kinds]

@@ -7,24 +7,30 @@ import math
 from collections.abc import Iterable, Sequence
 
 from credit.bench.bias import Row
-from credit.bench.rounding import rounded
+from credit.bench.rounding import decimals, fixed
 
-__all__ = ["as_lists", "cell", "csv_text", "from_lists", "grid", "markdown", "worlds_of"]
+__all__ = ["as_lists", "cell", "csv_text", "from_lists", "grid", "markdown", "no_score", "worlds_of"]
 
 FIELDS = tuple(field.name for field in dataclasses.fields(Row))
 
 
-def cell(rows: Iterable[Row], score: str) -> str:
-    """The scores of one method in one world, by size: "0.5 / 0.333"; "-" where there are none.
+def cell(rows: Iterable[Row], score: str, places: int | None) -> str:
+    """The scores of one method in one world, by size: "0.500 / 0.333"; "-" where there are none."""
+    in_order = sorted(rows, key=lambda row: row.k)
+    return " / ".join(no_score(row, score) or fixed(getattr(row, score), places) for row in in_order) or "-"
+
+
+def no_score(row: Row, score: str) -> str:
+    """Why a row has no such score, "" where it has one.
 
     Where every decision was refused nothing pushed the policy, which is no bias of what the method computes: "refused".
-    What was left out, as for numbers that are not finite, is "left out".
+    What was left out, as for numbers that are not finite, is "left out"; a score that nothing defines, "undefined".
     """
-    written = []
-    for row in sorted(rows, key=lambda row: row.k):
-        number = "left out" if math.isnan(row.answered) else rounded(getattr(row, score))
-        written.append("refused" if row.answered <= 0 and score != "answered" else number)
-    return " / ".join(written) or "-"
+    if math.isnan(row.answered):
+        return "left out"
+    if row.answered <= 0 and score != "answered":
+        return "refused"
+    return "undefined" if math.isnan(getattr(row, score)) else ""
 
 
 def worlds_of(rows: Sequence[Row]) -> list[str]:
@@ -34,12 +40,12 @@ def worlds_of(rows: Sequence[Row]) -> list[str]:
 
 def grid(rows: Sequence[Row], score: str) -> tuple[list[str], list[list[str]]]:
     """Worlds, and for each method its name and cells."""
-    worlds = worlds_of(rows)
+    places = {world: decimals(getattr(row, score) for row in rows if row.world == world) for world in worlds_of(rows)}
     lines = [
-        [name, *(cell([r for r in rows if (r.method, r.world) == (name, world)], score) for world in worlds)]
+        [name, *(cell([r for r in rows if (r.method, r.world) == (name, w)], score, p) for w, p in places.items())]
         for name in dict.fromkeys(row.method for row in rows)
     ]
-    return worlds, lines
+    return [*places], lines
 
 
 def markdown(rows: Sequence[Row]) -> str:
@@ -47,13 +53,13 @@ def markdown(rows: Sequence[Row]) -> str:
 
     Bias, cosine and the share of answered decisions are the worst of the worlds, variances and rank their means.
     """
-    lines = [["method", "bias", "cosine", "variance", "relative", "rank", "answered"], ["---"] + ["---:"] * 6]
+    found: dict[str, tuple[float, ...]] = {}
     for name in dict.fromkeys(row.method for row in rows):
         size: dict[str, Row] = {}
         for row in (row for row in rows if row.method == name):
             size[row.world] = max(row, size.get(row.world, row), key=lambda row: row.k)
         kept = list(size.values())
-        scores = (
+        found[name] = (
             max(_defined(row.bias for row in kept), default=math.nan),
             min(_defined(row.cosine for row in kept), default=math.nan),
             _mean(_defined(row.variance for row in kept)),
@@ -61,7 +67,9 @@ def markdown(rows: Sequence[Row]) -> str:
             _mean(_defined(row.rank for row in kept)),
             min(row.answered for row in kept),
         )
-        lines.append([name, *map(rounded, scores)])
+    places = [*map(decimals, zip(*found.values(), strict=True))]
+    lines = [["method", "bias", "cosine", "variance", "relative", "rank", "answered"], ["---"] + ["---:"] * 6]
+    lines += [[name, *map(fixed, scores, places)] for name, scores in found.items()]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

@@ -32,7 +32,7 @@ import numpy as np
 from credit import __version__
 from credit.bench.own_worlds import shown_world
 from credit.bench.refusals import COUNTED, main_reason, refused_beside, refused_lines
-from credit.bench.rounding import are_equal
+from credit.bench.rounding import are_equal, decimals, fixed, rounded
 from credit.bench.snr_draws import Effort, Sums
 from credit.bench.snr_logs import WORLDS, Streams, noise_of, sample_variance
 from credit.bench.snr_schemes import SCHEMES, Scheme, left_out, schemes_of
@@ -136,9 +136,14 @@ class Point:
         """Whether the closed form lies in the band."""
         return None if self.theory is None else self.low <= self.theory <= self.high
 
-    def text(self) -> str:
-        """SNR, the half width of its band, to a digit that the band leaves standing, and the share that was refused."""
-        return f"{self.snr:.3g} ({self.high - self.snr:.1g}){refused_beside(self.answered)}"
+    @property
+    def half(self) -> float:
+        """Half the width of the band."""
+        return self.high - self.snr
+
+    def text(self, places: int | None = None) -> str:
+        """SNR, half of its band and the share that was refused; None: with decimals of its own, not of a column."""
+        return _with_half(self.snr, self.half, places) + refused_beside(self.answered)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,13 +199,25 @@ class Difference(NamedTuple):
     traces: int
     pairs: int
 
-    def text(self) -> str:
-        """The difference and half the width of its band. ‡ marks unshared draws; "equal" is up to single precision."""
+    @property
+    def half(self) -> float:
+        """Half the width of the band."""
+        return self.high - self.difference
+
+    def text(self, places: int | None = None) -> str:
+        """As that of a point. ‡ marks unshared draws; "equal" is up to single precision."""
         apart = "" if self.traces else " ‡"
         if are_equal(self.difference, self.low, self.high):
             return f"equal{apart}"
-        half = self.high - self.difference
-        return f"{self.difference:+.3g}" + ("" if math.isnan(half) else f" ({half:.1g})") + apart
+        return _with_half(self.difference, self.half, places, "+") + apart
+
+
+def _with_half(value: float, half: float, places: int | None, sign: str = "") -> str:
+    """A measured number, of which 0 alone is an end, with half of its band where it has one."""
+    places = decimals([value], [half]) if places is None else places
+    form = ".1g" if places is None else f".{places}f"
+    band = "" if math.isnan(half) else f" ({rounded(half, form, ends=(0.0,))})"
+    return fixed(value, places, sign, ends=(0.0,)) + band
 
 
 @dataclasses.dataclass(frozen=True)
@@ -223,14 +240,26 @@ class Report:
         """A line for each scheme and group size: SNR with half of its band by length, and the slope."""
         lengths = sorted({point.length for point in self.points})
         lines = [("scheme", "group", *(f"T = {length:,}" for length in lengths), "slope")]
+        places, _ = self.places()
         for scheme, group in dict.fromkeys((point.scheme, point.group) for point in self.points):
             of_line = {p.length: p for p in self.points if (p.scheme, p.group) == (scheme, group)}
-            cells = (of_line[length].text() if length in of_line else "" for length in lengths)
+            cells = (of_line[length].text(places[length]) if length in of_line else "" for length in lengths)
             slope = (f"{line.slope:+.3f}" for line in self.fits if (line.scheme, line.group) == (scheme, group))
             lines.append((scheme, str(group), *cells, next(slope, "")))
         wide = [max(map(len, column)) for column in zip(*lines, strict=True)]
         rows = ["  ".join(map(str.ljust, line, wide)).rstrip() for line in lines]
         return "\n".join([*rows, *self.refusals()])
+
+    def places(self) -> tuple[dict[int, int | None], dict[int, int | None]]:
+        """How many decimals points and differences have in tables, by length."""
+        points: dict[int, list[tuple[float, float]]] = {}
+        less: dict[int, list[tuple[float, float]]] = {}
+        for point in self.points:
+            points.setdefault(point.length, []).append((point.snr, point.half))
+        for line in self.differences:
+            less.setdefault(line.length, []).append((line.difference, line.half))
+        of_points, of_less = ({t: decimals(*zip(*o, strict=True)) for t, o in of.items()} for of in (points, less))
+        return of_points, of_less
 
     def refusals(self) -> list[str]:
         """A sentence for each scheme, group size and reason of what has no number: a point, or some decisions."""

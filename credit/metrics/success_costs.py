@@ -26,7 +26,7 @@ class SuccessCost:
     Attributes:
       unit: its name.
       metric: "money" or "logged_money", as of `costs_of_traces`.
-      cost: of all its traces with an outcome, over how many of them succeeded, or with `by_task` the mean over tasks
+      cost: of all its traces with an outcome, over how many of them succeeded, or with `weights` the weighted sum
         of the one over that of the other; None without a success.
       whole: whether all these costs are known; else `cost` is a lower bound.
       traces: with an outcome.
@@ -54,7 +54,7 @@ def success_costs(
     names: Sequence[str],
     unit: np.ndarray,
     prices: Prices | None = None,
-    by_task: bool = False,
+    weights: np.ndarray | None = None,
 ) -> list[SuccessCost]:
     """What a success cost in each unit, where there is money: a ratio of sums.
 
@@ -67,8 +67,8 @@ def success_costs(
       names: of the units.
       unit: of each trace, -1 for none: int [traces].
       prices: of models and tools.
-      by_task: whether each task counts alike, by the means of its traces, so that units with other numbers of traces
-        of the same tasks can be compared.
+      weights: of each trace, so that units with another mix of tasks can be compared; traces with an outcome and a
+        weight of 0 are left out. None where each counts as one.
 
     Examples:
       >>> import credit
@@ -79,7 +79,7 @@ def success_costs(
       'logged cost of a success: ≥ 2, over all traces with an outcome'
     """
     won, task = metrics["success"].value, task_ids(traces)
-    found = []
+    found, each = [], np.ones(len(won)) if weights is None else weights
     untold = "" if prices is None or is_priced(traces, prices) else "money"
     for metric in ("money", "logged_money"):
         if metric not in metrics or metric == untold:
@@ -89,11 +89,10 @@ def success_costs(
         known = np.isfinite(metrics[metric].value) | whole_ones
         for number, name in enumerate(names):
             of, scored = unit == number, np.isfinite(won)
-            rows, others = of & scored, of & ~scored
+            rows, others = of & scored & (each > 0), of & ~scored
             whole, lost = bool(known[rows].all()), (float(amount[others].sum()), bool(known[others].all()))
-            _, place, runs = np.unique(task[rows], return_inverse=True, return_counts=True)
-            each = runs if by_task else 1
-            paid, wins = (np.bincount(place, of_trace[rows]) / each for of_trace in (amount, won))
+            place = np.unique(task[rows], return_inverse=True)[1]
+            paid, wins = (np.bincount(place, (each * of_trace)[rows]) for of_trace in (amount, won))
             cost = float(paid.sum() / wins.sum()) if wins.sum() > 0 else None
             ends = ratio_interval(paid, wins) if whole else (math.nan, math.nan)
             low, high = (None, None) if math.isnan(ends[0]) else ends
@@ -129,7 +128,7 @@ def success_line(costs: Sequence[SuccessCost], shared: int | None = None, others
 
     Args:
       costs: of `success_costs`.
-      shared: of how many tasks, which all units have, 0 for all tasks, with `by_task`; None without it.
+      shared: of how many tasks, which all units have, 0 for all tasks, with weights; None without them.
       others: the same of traces without an outcome in other tasks.
     """
     words = {"money": "money for a success", "logged_money": "logged cost of a success"}

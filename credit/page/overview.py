@@ -15,7 +15,7 @@ from credit.doctor.verdict_errors import verdict_errors
 from credit.ledger.entry_rows import ENTRIES
 from credit.ledger.receipts.receipt import LEGEND
 from credit.ledger_summary import ledger_summary
-from credit.main_findings import MORE_ON_SYSTEMS, main_findings, swap_unexplained
+from credit.main_findings import MORE_ON_SYSTEMS, main_findings
 from credit.method_summary import credit_hints, empty_notes
 from credit.methods.absent_outcomes import channels_instead
 from credit.metrics.part_costs import agents_paid
@@ -28,7 +28,7 @@ from credit.reports.agents_by_kind import agents_by_kind
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
 from credit.reports.judged_traces import judged_traces
-from credit.reports.leading_cause import LeadingCause, left_untold
+from credit.reports.leading_cause import LeadingCause
 from credit.reports.leading_causes import leading_causes
 from credit.reports.outcome_differences import OutcomeDifferences, outcome_differences
 from credit.reports.task_kinds import failed_by_kind
@@ -41,7 +41,7 @@ from credit.reports.who_matters import Kind, Unit, alike_note, unit_terms, units
 from credit.sides.compare_sides import compare_sides, compare_systems
 from credit.sides.ranked_by_side import ranked_by_side
 from credit.sides.verdict_changes import verdicts_by_system
-from credit.telling_apart import NOTHING_DISTINGUISHES, apart_by_events, place_note, tells_apart
+from credit.telling_apart import NOTHING_DISTINGUISHES, apart_by_events, differs_within, place_note, tells_apart
 from estimators.base import Credit
 from graphs.levels import Level
 from graphs.structure.host_ids import rows_of_each
@@ -106,6 +106,7 @@ def overview(findings: Findings) -> dict[str, Any]:
     matters = units_of_each(traces, claims)
     told = {name: tells_apart(traces, claim, name) for name, claim in claims.items()}
     apart = apart_by_events(traces) if not all(told.values()) else []
+    varied = {name: differs_within(traces, claim) for name, claim in claims.items()}
     calls = ToolCalls(traces)
     side = None if findings.sides is None else findings.sides.side
     by_side = () if findings.sides is None else (findings.sides.side, findings.sides.heads)
@@ -136,12 +137,11 @@ def overview(findings: Findings) -> dict[str, Any]:
         },
         "alike": {
             name: {
-                by: alike_note(
-                    rows, name, by, told[name], differing.of_units(by), place_note(traces, claims[name]), apart
-                )
+                by: alike_note(rows, name, by, told[name], differing.of_units(by), place, apart, varied[name])
                 for by, rows in units.items()
             }
             for name, units in matters.items()
+            for place in [place_note(traces, claims[name])]
         },
         "unit_terms": {
             name: {by: unit_terms(rows, name) for by, rows in units.items()} for name, units in matters.items()
@@ -157,8 +157,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         | {"name": _name(differing, causes), "terms": differing.terms(), "comparison": differing.comparison()},
         "triage": dataclasses.asdict(found)
         | {"legend": TRIAGE, "commonness": found.commonness()}
-        | {"causes": [dataclasses.asdict(one) | {"told": one.told()} for one in causes]}
-        | {"untold": left_untold(causes, differing.lacking_agents(), swap_unexplained(differing, causes)[1])},
+        | {"causes": [dataclasses.asdict(one) | {"told": one.told()} for one in causes]},
         "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices, findings.success_at),
         "verdicts": [one.as_json(*by_side) for one in verdicts],
         "verdicts_by_system": "" if findings.sides is not None else verdicts_by_system(traces, verdicts),
@@ -177,7 +176,11 @@ def overview(findings: Findings) -> dict[str, Any]:
         )
         compared = compare_sides(traces, findings.sides, measured, findings.prices, findings.success_at)
         result["hints"] += compared.hints()
-        result["sides"] = compared.as_json() | {"heads": findings.sides.heads, "terms": compared.terms()}
+        result["sides"] = compared.as_json() | {
+            "heads": findings.sides.heads,
+            "change": findings.sides.change,
+            "terms": compared.terms(),
+        }
     by_system = compared.sides_of_kinds() if compared else ()
     of_kinds = failed_by_kind(traces, judged_traces(traces, findings.success_at), *by_system)
     result["findings"] = [dataclasses.asdict(one) for one in main_findings(

@@ -154,17 +154,19 @@ def alike_note(
     first: str = "",
     place: str = "",
     apart: Sequence[str] = (),
+    varied: bool = False,
 ) -> str:
     """The line that says why no unit differs from the rest of its traces; "" where one does.
 
     `told` is what `tells_apart` says of the method, `place` what `place_note` does, `apart` are the methods of
-    `apart_by_events`, and `first` is what failed and succeeded traces tell of units.
+    `apart_by_events`, `varied` is what `differs_within` says of the method's numbers, and `first` is what failed and
+    succeeded traces tell of units.
 
     Args:
       units: all of the kind.
       method: its name.
       by: the kind.
-      told, first, place, apart: as above.
+      told, first, place, apart, varied: as above.
     """
     if any(unit.signal for unit in units) or not units:
         return ""
@@ -175,10 +177,9 @@ def alike_note(
         return f"{first} Within a trace: {within[0].lower()}{within[1:]}" if first else within
     if all(math.isnan(unit.difference) for unit in units):
         return f"No trace has actions of a second {by}, so there is nothing to compare one with."
-    return (
-        f"By {method} no {by} differs from the rest of its traces. A method that gives all actions of a trace one "
-        "number cannot tell them apart."
-    )
+    why = "numbers differ within a trace, but average out over the traces of each task"
+    why = why if varied else "all actions of a trace have one number"
+    return f"By {method} no {by} differs from the rest of its traces: {why}."
 
 
 def unit_terms(units: Sequence[Unit], method: str) -> list[tuple[str, str]]:

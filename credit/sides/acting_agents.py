@@ -30,7 +30,7 @@ def agents_that_changed(metric: str, parts: Sequence[AgentDifference], *, brief:
       >>> from credit.reports.trace_numbers import numbered
       >>> from credit.sides.side_tests import compare_metric
       >>> wrote, side = numbered(np.repeat([366.0, 565.0], 9)), np.repeat([0, 1], 9)
-      >>> test = compare_metric("tokens", wrote, side, np.arange(18))
+      >>> test = compare_metric("tokens", wrote, side, np.arange(18), None)
       >>> one = AgentDifference("tech", 92.0, 141.0, 49.0, ([], []), acting=(0.2, 0.3), test=test, changed=True)
       >>> agents_that_changed("tokens", [one])
       ['tech writes more: 366 to 565 tokens a run in which it acts']

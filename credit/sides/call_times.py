@@ -9,6 +9,7 @@ import numpy as np
 
 from credit.reports.call_seconds import calls_of_models, calls_of_tools
 from credit.reports.durations import Durations
+from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_numbers import numbered
@@ -65,6 +66,7 @@ def call_times(
     Reference: Holm 1979; Tarone 1990.
     """
     trace, task, count = np.asarray(traces.graph.trace_ids), task_ids(traces), traces.sizes.traces
+    _, kind = task_kinds(traces)
     rows: list[CallTimes] = []
     for of_model, took in enumerate((calls_of_tools(traces, calls, found), calls_of_models(traces, found))):
         order = np.argsort(took.whose, kind="stable")
@@ -73,7 +75,7 @@ def call_times(
             own = order[first:last]
             made = np.bincount(trace[took.rows[own]], minlength=count)
             mean = np.bincount(trace[took.rows[own]], took.seconds[own], count) / np.maximum(made, 1)
-            row = compare_metric(WALL_CLOCK, numbered(mean, (made == 0, "it was not called")), side, task, untold)
+            row = compare_metric(WALL_CLOCK, numbered(mean, (made == 0, "it was not called")), side, task, kind, untold)
             if row is not None:
                 timed = (made > 0) & (found.wall > 0) & (side >= 0)
                 moved = abs(row.difference) * made[timed].sum()

@@ -39,7 +39,7 @@ class Sides:
     Attributes:
       names: of the sides.
       side: 0 or 1 of each trace, -1 for none: int [traces].
-      heads: what tables and sentences call them: folders without their paths, and runs before and from a date.
+      heads: what tables and sentences call them: folders without their paths, and earlier and later runs.
       unread: sides of traces that were refused, by their ids, where their files or rows tell.
       word: by what the log states of them, `system`, `model` or `model:AGENT`; "" elsewhere.
       order: why the first is the first where nobody said so; "" elsewhere.
@@ -47,7 +47,7 @@ class Sides:
       by_name: whether it is for its name, since dates do not say it either.
       of_model: whose models they are, `model` or `model:AGENT`, also where a table or folders are named after them; ""
         elsewhere.
-      dated: whether a date parts them.
+      since: the date that parts them, in words; "" elsewhere.
     """
 
     names: tuple[str, str]
@@ -59,12 +59,17 @@ class Sides:
     turn: str = ""
     by_name: bool = False
     of_model: str = ""
-    dated: bool = False
+    since: str = ""
 
     @property
     def agent(self) -> str:
         """Whose models they are; "" where they are no models of one agent."""
         return self.of_model.partition(":")[2]
+
+    @property
+    def change(self) -> str:
+        """From what to what a change is: a sentence says it once, and then `heads`."""
+        return f"from {self.since} on" if self.since else f"from {self.heads[0]} to {self.heads[1]}"
 
     @classmethod
     def joined(cls, text: str | None, traces: Traces) -> tuple[Traces, Sides | None]:
@@ -89,8 +94,8 @@ class Sides:
             names, side, missed, unread = read_sides(text, traces)
             traces = dataclasses.replace(traces, problems=traces.problems + missed)
         elif word == "before":
-            names, heads, side = dated_sides(given, traces)
-            return traces, cls(names, side, heads, dated=True)
+            names, since, side = dated_sides(given, traces)
+            return traces, cls(names, side, ("earlier runs", "later runs"), since=since)
         elif _is_stated(word):
             names, side = stated_sides(word, [name.strip() for name in given.split(",") if given], traces)
         else:
@@ -238,11 +243,11 @@ def _order(names: tuple[str, str], word: str, later: float) -> tuple[str, str]:
     return f"{first} is the baseline by its name, since {why}", f"`--sides {word}={second},{first}` turns the sides."
 
 
-def dated_sides(date: str, traces: Traces) -> tuple[tuple[str, str], tuple[str, str], np.ndarray]:
+def dated_sides(date: str, traces: Traces) -> tuple[tuple[str, str], str, np.ndarray]:
     """Two sides of traces, by whether they begin before a date, which is in UTC unless it states a zone.
 
     Returns:
-      Their names, `Sides.heads`, and the side of each trace, int [traces], -1 where the log has no date of it.
+      Their names, `Sides.since`, and the side of each trace, int [traces], -1 where the log has no date of it.
 
     Raises:
       CreditError: it is no date of ISO 8601, or no trace begins on one side of it.
@@ -265,7 +270,7 @@ def dated_sides(date: str, traces: Traces) -> tuple[tuple[str, str], tuple[str, 
     clock = f" {at:%H:%M:%S}".removesuffix(":00") if at.time() != datetime.time() else ""
     years = {date_text(seconds)[:4] for seconds in (np.nanmin(begin), np.nanmax(begin))}
     told = f"{at.day} {at:%B}{'' if years == {str(at.year)} else f' {at.year}'}{clock}"
-    return names, (f"runs before {told}", f"runs from {told} on"), side
+    return names, told, side
 
 
 def sides_of_folders(folders: Sequence[str], traces: Traces) -> tuple[tuple[str, str], np.ndarray]:

@@ -19,7 +19,7 @@ from credit.reports.trace_numbers import TeamFacts, TraceMetric
 from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, WALL_CLOCK, same_in_all
 from credit.sides.call_times import call_times
-from credit.sides.changed_mix import held_to_kinds
+from credit.sides.changed_mix import changed_mix
 from credit.sides.changed_teams import team_changes
 from credit.sides.chosen_sides import Sides
 from credit.sides.comparable_traces import (
@@ -30,11 +30,12 @@ from credit.sides.comparable_traces import (
     untold_runs,
 )
 from credit.sides.differing_kinds import agents_alone, differs_too
-from credit.sides.side_agents import agents_of_costs, side_weights
+from credit.sides.side_agents import agents_of_costs
 from credit.sides.side_bounds import bounds_of_sides
 from credit.sides.side_comparison import SideComparison
 from credit.sides.side_differences import side_differences, uncompared
 from credit.sides.side_tests import means_by_task
+from credit.sides.side_weights import side_weights
 from credit.sides.sides_in_time import apart_in_time
 from credit.sides.task_kind_changes import costs_of_kinds, task_kind_changes
 from credit.sides.tool_failures import emptier_tools, tool_failures
@@ -72,8 +73,7 @@ def compare_sides(
     lost = uncompared(told_tasks, sides.side)
     same = tuple(name for name in same_in_all(measured, kept) if name not in {one.metric for one in lost})
     rows = side_differences(traces, {name: of for name, of in whole.items() if name not in same}, sides.side)
-    by_kind = task_kinds(traces), sides.side, task
-    rows = [held_to_kinds(row, told_tasks[row.metric].value, *by_kind) if row.metric in FIRST else row for row in rows]
+    kinds = task_kinds(traces)
     bounds = bounds_of_sides(traces, measured, sides.side, prices)
     judged = next((row.metric for row in rows if row.metric in FIRST), None)
     apart, apart_in, not_told = differs_too(traces, sides, None if judged is None else (judged, measured[judged]))
@@ -89,15 +89,16 @@ def compare_sides(
     events[WALL_CLOCK] = np.flatnonzero(np.isfinite(took.event))
     for i, row in enumerate(rows):
         if row.worth_telling and row.metric in events:
-            weights = side_weights(told_tasks[row.metric].value, sides.side, task)
+            weights = side_weights(told_tasks[row.metric].value, sides.side, task, kinds[1])
             seconds = took.event[events[WALL_CLOCK]] if row.metric == WALL_CLOCK else None
             whose = owners(traces, calls, events[row.metric], weights, seconds)
             rows[i] = dataclasses.replace(row, owners=whose if seconds is None else whose.of_most(row.difference))
     shared = np.intersect1d(*(task[known & (sides.side == one)] for one in (0, 1)))
     # Tasks of one side may be harder, and dearer.
     of_shared = np.isin(task, shared) | (len(shared) == 0)
+    weights = side_weights(success, sides.side, task, kinds[1]).sum(axis=0)
     paid, paid_elsewhere = (
-        tuple(success_costs(traces, measured, sides.heads, np.where(of, sides.side, -1), prices, by_task=True))
+        tuple(success_costs(traces, measured, sides.heads, np.where(of, sides.side, -1), prices, weights))
         for of in (of_shared, ~known & ~of_shared)
     )
     refused = {problem.trace for problem in traces.problems if problem.is_failure and not problem.about}
@@ -109,9 +110,9 @@ def compare_sides(
     teams = tuple(team_changes(traces, outcome, sides.side, calls))
     asked_of = ([judged] if judged else [], [*costs_of_kinds(rows)])
     families = ({name: whole[name] for name in names} for names in asked_of)
-    kinds = [row for family in families for row in task_kind_changes(*by_kind, family, untold)]
+    of_kinds = [row for family in families for row in task_kind_changes(kinds, sides.side, task, family, untold)]
     failing = tuple(tool_failures(traces, sides.side, calls, untold))
-    verdicts = tuple(verdict_changes(verdict_errors(traces, success_at), sides.side, task))
+    verdicts = tuple(verdict_changes(verdict_errors(traces, success_at), sides.side, task, kinds[1]))
     failures = tuple(
         (int((success[rows] < 1).sum()), int(rows.sum()))
         for of in (known, known & np.isin(task, shared))
@@ -131,7 +132,8 @@ def compare_sides(
         judged=judged or "",
         each_task=_tasks(traces, outcome, sides.side),
         teams=teams,
-        kinds=tuple(kinds),
+        kinds=tuple(of_kinds),
+        mix=changed_mix(kinds, sides.side, task) if any(row.within for row in rows) else "",
     )
     alone = agents_alone(traces, sides.side) if "format" in apart_in else ((), ())
     return dataclasses.replace(found, agents=agents, alone=alone)

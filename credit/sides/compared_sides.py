@@ -63,6 +63,7 @@ class ComparedSides:
       each_task: of each task with outcomes on both sides, by its name, the means of both.
       teams: of `team_changes`, of these outcomes.
       kinds: the same outcomes, and costs, within each kind of tasks (`task_kind_changes`).
+      mix: whose part of the tasks changed, as of `changed_mix`, where rows are compared within kinds; "" elsewhere.
     """
 
     sides: Sides
@@ -92,6 +93,7 @@ class ComparedSides:
     each_task: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
     teams: tuple[TeamChange, ...] = ()
     kinds: tuple[SideDifference, ...] = ()
+    mix: str = ""
 
     @property
     def tasks(self) -> dict[str, list[str]]:
@@ -203,16 +205,19 @@ class ComparedSides:
     def terms(self) -> list[tuple[str, str]]:
         """The terms of a table of the rows and the bounds."""
         first, second = self.sides.heads
-        has = "have" if self.sides.dated else "has"
+        has = "have" if self.sides.since else "has"
         twice = f"×2: {second} {has} twice what {first} {has}"
         few = (
             "shared tasks, or traces of a side in these" if any(row.paired for row in self.rows) else "tasks of a side"
         )
         some = next((f"{row.differing} of {row.tasks} shared" for row in self.shown() if row.is_of_some), "")
+        within = [row for row in self.rows if row.within]
+        place = next((row.place for row in (*within, *self.rows) if not row.paired), "")
         return [
             ("typical ×", f"typical {twice} in the typical task; a few large tasks may move the means otherwise"),
             *[(f"tasks: {some}", f"{some}: so many differ, and typical × is of these")] * bool(some),
-            ("geometric ×", f"geometric {twice} by geometric means over tasks; a few large tasks may move the others"),
+            *[("", "means are within kinds of task: each kind weighs as much on both sides")] * bool(within),
+            ("geometric ×", f"geometric {twice} {place}; a few large tasks may move the others"),
             ("rose ", f"rose, fell: tasks; fewer than {LEAST_TASKS} differ, too few for an interval; * is of a test"),
             ("no spread", "no spread: all tasks differ alike, or those of a side are alike"),
             ("has zeros", f"has zeros: a task has none on one side; an interval then takes {LEAST_OF_ANY} tasks"),

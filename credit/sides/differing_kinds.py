@@ -11,6 +11,7 @@ from credit.reports.beyond_chance import beyond_chance
 from credit.reports.endings import ended_early
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.taking_part import taking_part
+from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import TraceMetric, numbered
 from credit.sides.chosen_sides import Sides
@@ -59,8 +60,8 @@ def differs_too(
     all. It is told where it differs beyond chance and, tested or not, where the part of what is settled before a run
     differs by `MIXED`; where tasks are few, at any difference of that, and at `MIXED` of an agent that no test is of.
     """
-    task, kept, kinds = task_ids(traces), sides.side >= 0, _kinds(traces, sides.agent)
-    first, second = (np.unique(task[sides.side == one]) for one in (0, 1))
+    tasks, kept, kinds = (task_ids(traces), task_kinds(traces)[1]), sides.side >= 0, _kinds(traces, sides.agent)
+    first, second = (np.unique(tasks[0][sides.side == one]) for one in (0, 1))
     few = (len(np.intersect1d(first, second)) or min(len(first), len(second))) < LEAST_TASKS
     found = []
     of_sides = {
@@ -77,7 +78,7 @@ def differs_too(
         if word in made_by:
             continue
         for name, has in names.items():
-            row = compare_metric("", numbered(has), sides.side, task)  # a model may be called tokens
+            row = compare_metric("", numbered(has), sides.side, *tasks)  # a model may be called tokens
             if row is not None and np.nanmin(has[kept]) < np.nanmax(has[kept]):  # else it says nothing
                 fact = fact_of(np.nan_to_num(has[kept], nan=0.5))  # where an agent acts is a part of it
                 found.append((word, dataclasses.replace(row, metric=name), fact))
@@ -92,7 +93,7 @@ def differs_too(
             unsure |= set() if beyond else {word}
     swaps, within, untold = _swaps(told.get(MODEL_OF_AGENT, [])), "", ""
     if judged and told.keys() & {"model", MODEL_OF_AGENT} and "model" not in made_by:
-        within, untold = within_models(same_models(traces), sides, task, *judged, swaps)
+        within, untold = within_models(same_models(traces), sides, tasks, *judged, swaps)
     said = []
     for word, rows in told.items():
         swapped = swaps if word == MODEL_OF_AGENT else {}
@@ -108,7 +109,7 @@ def differs_too(
         if shares and (word != "model" or MODEL_OF_AGENT not in told):  # which says whose model it is
             said.append(f"the sides differ in {word}, too ({', '.join(shares[:MOST_TOLD] + more)}{which})")
         if judged and word in ("system", "format"):
-            said.append(within_kinds(word, *ranked(_stated(traces, word)), sides, task, *judged))
+            said.append(within_kinds(word, *ranked(_stated(traces, word)), sides, tasks, *judged))
     said += [untold, within]
     if MODEL_OF_AGENT in told:
         told.pop("model", None)

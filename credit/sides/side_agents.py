@@ -11,12 +11,14 @@ import numpy as np
 
 from credit.metrics.event_costs import Prices, event_costs, token_counts
 from credit.metrics.logged_prices import logged_prices
+from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import TraceMetric, numbered
 from credit.sides.asked_metrics import ASKED, LEAST_SHARE, TOKENS
 from credit.sides.chosen_sides import Sides
 from credit.sides.side_rows import SideDifference, corrected_rows
 from credit.sides.side_tests import compare_metric
+from credit.sides.side_weights import side_weights
 from credit.sides.side_words import MOST_NAMED, MOST_TOLD, MOST_WORDS, short, signed
 from graphs.structure.host_ids import ranked
 from graphs.task_means import ROUNDING, fact_of
@@ -24,7 +26,7 @@ from graphs.text import counted, percent, printable, rounds_away
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import event_models
 
-__all__ = ["BY_AGENT", "AgentDifference", "agent_differences", "agents_of_change", "agents_of_costs", "side_weights"]
+__all__ = ["BY_AGENT", "AgentDifference", "agent_differences", "agents_of_change", "agents_of_costs"]
 
 BY_AGENT = (("money", "logged_money", "input_tokens"), ("tokens",))
 """Costs whose difference is told by agent, of each kind the first that is known of both sides and of their agents: a
@@ -126,7 +128,7 @@ def agent_differences(
     """
     graph, n, m = traces.graph, traces.sizes.events, traces.sizes.traces
     trace, (names, name) = np.asarray(graph.trace_ids)[:n], ranked(traces.agents["name"].to_pylist())
-    weights = side_weights(value, side, task)
+    weights = side_weights(value, side, task, task_kinds(traces)[1])
     kept = weights.any(axis=0)
     total = np.bincount(trace, cost, m)
     if not np.allclose(total[kept], value[kept], rtol=ROUNDING, atol=0):
@@ -180,23 +182,6 @@ def _acting(traces: Traces, cost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     agent, trace = name[np.asarray(graph.agent_ids)[rows]], np.asarray(graph.trace_ids)[rows]
     pairs = np.unique(agent * np.int64(m) + trace)
     return pairs // m, pairs % m
-
-
-def side_weights(value: np.ndarray, side: np.ndarray, task: np.ndarray) -> np.ndarray:
-    """How much each trace counts in the means of two sides that `side_differences` compares: float [2, traces].
-
-    Args:
-      value, side, task: as of `agent_differences`.
-    """
-    known = np.isfinite(value) & (side >= 0)
-    shared = np.intersect1d(*(task[known & (side == one)] for one in (0, 1)))
-    kept = known & np.isin(task, shared) if len(shared) else known
-    weights = np.zeros((2, len(value)))
-    for one, weight in enumerate(weights):
-        rows = np.flatnonzero(kept & (side == one))
-        tasks, of = np.unique(task[rows], return_inverse=True)
-        weight[rows] = 1 / np.bincount(of)[of] / len(tasks)
-    return weights
 
 
 def _parts(first: np.ndarray, second: np.ndarray, calls: np.ndarray) -> list[tuple[Any, ...]]:
@@ -288,6 +273,7 @@ def _tests(
     """The tests of each agent that has enough of a cost, in the traces in which all of it is known: its name, which
     test it is, the test, and what it is of."""
     trace, task = np.asarray(traces.graph.trace_ids)[: traces.sizes.events], task_ids(traces)
+    _, kind = task_kinds(traces)
     names, name = ranked(traces.agents["name"].to_pylist())
     agent, pairs = name[np.asarray(traces.graph.agent_ids)[: traces.sizes.events]], _acting(traces, cost)
     whole = sum(one.first + one.second for one in found)
@@ -303,7 +289,7 @@ def _tests(
                 "taking_part": ("", numbered(acts.astype(np.float64), unknown)),
             }
             for what, (called, of) in numbers.items():
-                row = compare_metric(called, of, side, task)
+                row = compare_metric(called, of, side, task, kind)
                 if row is not None and (what == "test" or min(one.acting) < 1):
                     value = of.value[side >= 0]
                     untested = row.p is None and row.here is None

@@ -73,14 +73,13 @@ class SideComparison(ComparedSides):
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
 
     def _head(self) -> str:
-        return f"What changed from {' to '.join(self.sides.heads)}: "
+        return f"What changed {self.sides.change}: "
 
     def changed(self) -> str:
         """The answer: success, then what else of `ASKED` and `ASKED_NEXT` changed beyond chance: one metric and the
         first cost each way, more up to `MOST_WORDS`."""
         asked = self._asked()
-        told = [f"{row.metric} {first_to_second(row.first, row.second)}, {row.in_short()}"
-                for row in asked if row.metric in FIRST]  # fmt: skip
+        told = [f"{row.metric} {row.means()}, {row.in_short()}" for row in asked if row.metric in FIRST]
         if not told:
             lost = [place_of(one.sides, self.sides.heads) for one in self.lost if one.metric == "success"]
             told = [f"success is not known on {place}, where no trace has an outcome" for place in lost]
@@ -129,7 +128,8 @@ class SideComparison(ComparedSides):
     def in_short(self) -> str:
         """Whether the second side is better or worse over all tasks, or, where that is undecided, for which kinds; at
         what price, of which agent, whether it is faster, and what kinds did the other way; "" where none is told."""
-        second = "runs" if self.sides.dated else self.sides.heads[1]  # of which date, the name of the answer says
+        dated = self.sides.since != ""
+        second = "runs" if dated else self.sides.heads[1]  # of which date, the name of the answer says
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
         of_kinds, beside = self._kinds(), list[str]()
         certain = judged is not None and judged.worth_telling
@@ -142,18 +142,16 @@ class SideComparison(ComparedSides):
                   for row in of_kinds if row.rises == rises]  # fmt: skip
             told += [f"{word} for {(' and ' if len(of) <= MOST_NAMED else ', ').join(up_to(of))}"] if of else []
         if of_kinds and not certain and judged is not None:
-            numbers = first_to_second(judged.first, judged.second)
-            beside = [f"over all tasks {judged.metric} {numbers}, {judged.in_short()}"]
+            beside = [f"over all tasks {judged.metric} {judged.means()}, {judged.in_short()}"]
         changed = of_kinds or [*filter(None, [judged])]
         against = self._against(changed) if len(told) == 1 and (of_kinds or certain) else []
         few = not certain and bool(changed) and all(row.in_these for row in changed)  # said of these, not of the side
-        dated = self.sides.dated
         verb = "did" if few else "are" if dated else "is"
         said = f"{second} {verb} {' and '.join(told)}" if told else ""
         costs = [row for row in self._asked() if row.metric in OF_COSTS]
         costs = [row for row in costs if row is costs[0] or (row.worth_telling and not costs[0].is_told)]
         clock = next((row for row in self.rows if row.metric == WALL_CLOCK and row.is_told), None)
-        changes, undecided, times = list[str](), list[str](), dict[bool, list[str]]()
+        changes, undecided, times = list[str](), list[str](), dict[str, list[str]]()
         for row in (*costs, *filter(None, [clock])):
             name, whose = _name(row.metric), self._agent_of_most(row)
             if not row.is_told:
@@ -161,24 +159,23 @@ class SideComparison(ComparedSides):
                 continue
             name += f" (mostly of {whose})" if whose else ""
             if row.ratio is not None and row.worth_telling:
-                times.setdefault(row.paired, []).append(f"{short(row.ratio.value)} times the {name}")
+                times.setdefault(row.place, []).append(f"{short(row.ratio.value)} times the {name}")
             else:
                 ways = ("rose", "fell") if row.in_these else ("rises", "falls")
                 change = f"{name} {ways[not row.rises]} from {short(row.first)} to {short(row.second)}"
                 changes.append(f"{change} {_seen(row)}".rstrip())
-        by = {True: "in the typical task", False: "by geometric means over tasks"}
-        if ratios := " and ".join(f"{' and '.join(of)} {by[paired]}" for paired, of in times.items()):
+        if ratios := " and ".join(f"{' and '.join(of)} {place}" for place, of in times.items()):
             said = f"{said}, at {ratios}" if said else f"{second} {'take' if dated else 'takes'} {ratios}"
         told = [*filter(None, [said]), *["other tasks may differ"] * few, *beside, *changes, *self._who_changed()]
-        told += [*up_to(self._slower()), *undecided, *against]
+        told += [*up_to(self._slower()), *undecided, *against, *[self.mix] * bool(self.mix)]
         return self._begun(f"{'; '.join(told)}.") if told else ""
 
     def _all_tasks(self, judged: SideDifference | None) -> list[str]:
         """Whether the second side is better over all tasks, and for which kind most; nothing where that is unknown."""
         if judged is None:
             return []
-        first = "before" if self.sides.dated else self.sides.heads[0]
-        numbers = f"{judged.metric} {first_to_second(judged.first, judged.second)}"
+        first = "before" if self.sides.since else self.sides.heads[0]
+        numbers = f"{judged.metric} {judged.means()}"
         if not judged.is_told:
             return [f"not surely better or worse than {first}: {numbers}, {judged.in_short()}"]
         here, most = f" {_seen(judged)}".rstrip(), self._kind_of_most(judged)
@@ -186,7 +183,7 @@ class SideComparison(ComparedSides):
 
     def _begun(self, text: str) -> str:
         """A text that begins a sentence with the name of a side, or not."""
-        return f"{text[0].upper()}{text[1:]}" if self.sides.dated else text
+        return f"{text[0].upper()}{text[1:]}" if self.sides.since else text
 
     def _slower(self) -> list[str]:
         """Whose calls take longer, or less; models only where no agent has more of anything, as writing takes time."""
@@ -369,11 +366,18 @@ class SideComparison(ComparedSides):
             said.append(f"{whose} is of {part}" if whose in FIRST else f"numbers of {whose} are of {part}")
         said += [row.bound(self.sides.heads) for row in asked]
         said += [unread_line(self.unread), unscored_line(self.unscored), self.in_time, *self.apart, self._alone()]
-        unpaired = self._unpaired()
-        of = "" if len(unpaired) == len(asked) else f" in {', '.join(unpaired)}"
-        said += [f"no task is on both sides{of}: those of one may be harder"] if unpaired else []
+        said += self._unlike_tasks()
         _, why = self._uncosted()
         return [*filter(None, [*said, self._whole(), why and f"cost is not compared, because {why}"])]
+
+    def _unlike_tasks(self) -> list[str]:
+        """That tasks of one side may be harder, and which kind of them it has more of; nothing where both have all."""
+        unpaired, asked = self._unpaired(), self._asked()
+        if not unpaired:
+            return []
+        of = "" if len(unpaired) == len(asked) else f" in {', '.join(unpaired)}"
+        within = "within a kind, " * any(row.within for row in asked)
+        return [f"no task is on both sides{of}: {within}those of one may be harder", *[self.mix] * bool(self.mix)]
 
     def _alone(self) -> str:
         """Which agents act on one side alone, as far as its format tells; "" where none does."""
@@ -393,7 +397,7 @@ class SideComparison(ComparedSides):
         said = [f"{self.sides.order}."] if self.sides.by_name else []
         said += [f"{self.in_time[0].upper()}{self.in_time[1:]}."] if self.in_time else []
         said += [f"{out}."] if self.sides.agent and self.sides.word and (out := self._without_side()) else []
-        said += ["No task is on both sides: those of one may be harder."] if self._unpaired() else []
+        said += [f"{one[0].upper()}{one[1:]}." for one in self._unlike_tasks()]
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
         if judged is not None and judged.part():
             of = f"{judged.metric} is of {judged.part().partition(':')[0]}"
@@ -425,7 +429,9 @@ class SideComparison(ComparedSides):
         )
         if len(of_all) < 2:
             return ""
-        told = ", ".join(f"{head} {failed}" for head, failed in zip(self.sides.heads, of_all, strict=True))
+        since = self.sides.since
+        heads = (f"before {since}", "later") if since else self.sides.heads
+        told = ", ".join(f"{head} {failed}" for head, failed in zip(heads, of_all, strict=True))
         is_other = len(of_both) == 2 and of_both != of_all
         return self._begun(f"{told}; on tasks that both ran, {' and '.join(of_both)}" if is_other else told)
 

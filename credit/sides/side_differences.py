@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 
+from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import TraceMetric
 from credit.sides.asked_metrics import FIRST
@@ -38,13 +39,13 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
 
     Where any tasks have traces of both sides, each gives the difference of its two means: paired, so that hard tasks
     weigh on both sides alike, and other tasks are left out. Without shared tasks each side's tasks give one number
-    each. Runs of `untold_tasks` are in no task. Intervals are those of `graphs.task_means`, from `LEAST_TASKS` tasks
-    that differ on.
-    P-values are those of differences with the other sign, or of tasks on the other side, by chance (`graphs.dealing`).
-    From `LEAST_TASKS` traces on each side pairs have a second test, `here`: traces might have been dealt otherwise
-    among the sides of their task, as of failed and succeeded ones (`outcome_differences`). It tells what chance did in
-    these tasks, and nothing of others. Where tasks have more traces on one side, differences lean even where sides are
-    alike: then the larger p of both counts as p.
+    each, and they are compared within the kinds that both sides have, so that a side is not better or cheaper for
+    easier tasks (`graphs.kind_means`). Runs of `untold_tasks` are in no task. Intervals are those of
+    `graphs.task_means`, from `LEAST_TASKS` tasks that differ on. P-values are those of differences with the other sign,
+    or of tasks on the other side, by chance (`graphs.dealing`). From `LEAST_TASKS` traces on each side pairs have a
+    second test, `here`: traces might have been dealt otherwise among the sides of their task, as of failed and
+    succeeded ones (`outcome_differences`). It tells what chance did in these tasks, and nothing of others. Where tasks
+    have more traces on one side, differences lean even where sides are alike: then the larger p of both counts as p.
     Metrics that are one another on a straight line are one test, of the first. An outcome that some traces lack does
     not stand out where its difference would end or turn if these had the least, or the greatest, of the others.
     Of unpaired tasks Welch's counts where it is above that, since sides may differ in spread alone. Of `AMOUNTS` all
@@ -66,8 +67,8 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
       >>> side_differences(rows.traces, trace_metrics(rows.traces), np.array([0, 1]))[0].difference
       -1.0
     """
-    task, asked, untold = task_ids(traces), side >= 0, untold_runs(traces, metrics, side)
-    found = [compare_metric(name, metric, side, task, untold) for name, metric in metrics.items()]
+    task, (_, kind), asked, untold = task_ids(traces), task_kinds(traces), side >= 0, untold_runs(traces, metrics, side)
+    found = [compare_metric(name, metric, side, task, kind, untold) for name, metric in metrics.items()]
     known = [one for one in found if one is not None]
     family = [(one.metric not in FIRST) + one.is_other for one in known]
     facts = [

@@ -110,7 +110,8 @@ class SideDifference:
       kind: of tasks, which alone are compared; "" of all.
       rose: in how many of these tasks the second side has more; None where tasks are not paired.
       here: p of the test over the runs of each task alone, corrected likewise; None without one.
-      mix: why it may be the mix of kinds of tasks (`held_to_kinds`); "" where it is not.
+      within: how many kinds of tasks it is compared within (`compared_in`), since no task is on both sides; 0 where it
+        is compared within none.
     """
 
     metric: str
@@ -143,7 +144,7 @@ class SideDifference:
     kind: str = ""
     rose: int | None = None
     here: float | None = None
-    mix: str = ""
+    within: int = 0
 
     def corrected(self, p: float, here: float, rows: int) -> SideDifference:
         """The same where it is one of so many tests; p and here are NaN where there is none."""
@@ -170,8 +171,8 @@ class SideDifference:
 
     @property
     def stands_out(self) -> bool:
-        """Whether it differs beyond chance, whatever the outcomes that are not known, and the mix of tasks."""
-        return self._beyond(self.p) and not self.turned and not self.mix
+        """Whether it differs beyond chance, whatever the outcomes that are not known."""
+        return self._beyond(self.p) and not self.turned
 
     @property
     def worth_telling(self) -> bool:
@@ -267,6 +268,17 @@ class SideDifference:
         """Whether its ratio is of the tasks that differ, and others are alike."""
         return self.ratio is not None and self.differing is not None and self.differing < self.tasks
 
+    @property
+    def place(self) -> str:
+        """Where its ratio is."""
+        if self.paired:
+            return "in the typical task"
+        return f"by geometric means {'within kinds of task' if self.within else 'over tasks'}"
+
+    def means(self) -> str:
+        """Both means, and whether they are within kinds of tasks."""
+        return first_to_second(self.first, self.second) + " within kinds of task" * bool(self.within)
+
     def told(self) -> str:
         """Both means, and why they say less than they seem to."""
         why = self.why()
@@ -275,7 +287,7 @@ class SideDifference:
             of_means = self.second / self.first
             # A few large tasks move means.
             but = "" if alike(of_means, min(max(of_means, self.ratio.low), self.ratio.high)) else "but "
-            place = "in the typical task" if self.paired else "by geometric means over tasks"
+            place = self.place
             if self.is_of_some:
                 place = f"in the typical one of {self.differing} tasks that differ, of {self.tasks}"
             times = f" ({but}×{short(self.ratio.value)} {place})"
@@ -312,8 +324,6 @@ class SideDifference:
         """`why` in a few words."""
         if self.stands_out:
             return self.why() or "beyond chance"
-        if self.mix:
-            return self.mix
         if self.p is not None and not self.few and not self.in_these:
             if self._beyond(self.p) and self.turned:
                 return f"not sure, since {self._missing} are missing"
@@ -331,8 +341,6 @@ class SideDifference:
         """Why it is no change worth telling; "" where it is one."""
         if self.stands_out:
             return "the same to three digits" if self.is_trivial else ""
-        if self.mix:
-            return self.mix
         if self.in_these:
             return f"{IN_THESE}, not surely in others"
         if self.p is None and not self.difference and not self.differing:

@@ -15,7 +15,9 @@ from credit.reports.trace_numbers import STATED_COST, TraceMetric, is_amount
 from credit.sides.asked_metrics import FIRST, OF_COSTS
 from credit.sides.comparable_traces import of_told_tasks, refusals
 from credit.sides.side_rows import Needed, SideDifference, SideRatio
+from credit.sides.side_weights import compared_in
 from graphs.dealing import Dealt, dealt, flipped
+from graphs.kind_means import held_to_strata, stratum_shares
 from graphs.task_means import (
     LEAST_OF_ANY,
     LEAST_TASKS,
@@ -23,7 +25,6 @@ from graphs.task_means import (
     ROUNDING,
     alike,
     as_tested,
-    difference_interval,
     mean_interval,
     shift_interval,
     signed_ranks,
@@ -58,27 +59,35 @@ class _Change(NamedTuple):
 
 
 def compare_metric(
-    name: str, metric: TraceMetric, side: np.ndarray, task: np.ndarray, untold: np.ndarray | None = None
+    name: str,
+    metric: TraceMetric,
+    side: np.ndarray,
+    task: np.ndarray,
+    kind: np.ndarray | None,
+    untold: np.ndarray | None = None,
 ) -> SideDifference | None:
-    """One metric; None where a side has no number of a known task."""
-    measured, means = metric.value, []
+    """One metric, within `kind` where no task is on both sides (`compared_in`); None where a side has no number of a
+    known task. Within what is one of these kinds, or may differ by them, there is no `kind`.
+    """
+    measured = metric.value
     untold = np.zeros(len(side), bool) if untold is None else untold
+    kind = np.zeros(len(side), int) if kind is None else kind
     metric = of_told_tasks(metric, untold)
     value = metric.value
-    kept = np.isfinite(value) & (side >= 0)
-    for one in (0, 1):
-        means.append(means_by_task(value, np.flatnonzero(kept & (side == one)), task))
-    (tasks, first), (others, second) = means
-    if not (len(tasks) and len(others)):
+    known = np.where(np.isfinite(value), side, -1)
+    if not all((known == one).any() for one in (0, 1)):
         return None
-    shared, i, j = np.intersect1d(tasks, others, return_indices=True)
-    paired = len(shared) > 0
-    if paired:
-        first, second = first[i], second[j]
-        kept &= np.isin(task, shared)
+    kept, stratum = compared_in(known, task, kind)
+    (tasks, first), (others, second) = (
+        means_by_task(value, np.flatnonzero(kept & (side == one)), task) for one in (0, 1)
+    )
+    paired = np.array_equal(tasks, others)
     differs = ~alike(first, second) if paired else np.zeros(0, bool)
-    found = (_of_pairs if paired else _of_others)(name, value[kept], side[kept], task[kept], first, second)
-    before, after = float(first.mean()), float(second.mean())
+    if paired:
+        found = _of_pairs(name, value[kept], side[kept], task[kept], first, second)
+    else:
+        found = _of_others(name, value[kept], side[kept], task[kept], first, second, stratum[kept])
+    before, after = _means(value, np.where(kept, side, -1), task, stratum, untold)
     difference = 0.0 if alike(before, after) else after - before
     p, needed = found.test.p, None
     has_interval = not math.isnan(found.ends[0])
@@ -95,9 +104,8 @@ def compare_metric(
     elif has_interval and needed is not None:
         low, high = (max(ends[0], -1.0), min(ends[1], 1.0)) if name in PARTS else ends
         seen = needed.seen(1)
-    asked = side >= 0
-    if paired:  # a task of one side is not compared, whatever its numbers
-        asked &= np.isin(task, np.intersect1d(task[side == 0], task[side == 1])) | untold
+    # A task, or a kind of tasks, of one side is not compared, whatever its numbers.
+    asked = (compared_in(side, task if paired else np.arange(len(side)), kind)[0] | untold) & (side >= 0)
 
     def of_each(rows: np.ndarray) -> tuple[int, int]:
         return int((rows & (side == 0)).sum()), int((rows & (side == 1)).sum())
@@ -112,7 +120,7 @@ def compare_metric(
         None if math.isnan(p) else p,
         found.test.least if found.test.least < 1 else None,
         seen,
-        tasks=len(shared) if paired else len(np.union1d(tasks, others)),
+        tasks=len(np.union1d(tasks, others)),
         traces=of_each(kept),
         paired=paired,
         differing=int(np.count_nonzero(differs)) if paired else None,
@@ -126,18 +134,20 @@ def compare_metric(
         has_zeros=found.error > 0 and not has_interval and is_amount(name) and not found.as_ratio,
         untold=of_each(asked & untold),
         here=found.here.p if found.here.least < LEVEL else None,
+        within=0 if stratum is not kind or np.ptp(kind) == 0 else len(np.unique(stratum[kept])),
     )
-    known = value[np.isfinite(value) & (side >= 0)]
-    ends_of = (0.0, 1.0) if name == "success" else (float(known.min()), float(known.max()))
-    return _with_rest(row, measured, value, [asked & (side == one) for one in (0, 1)], task, untold, ends_of)
+    some = value[known >= 0]
+    ends_of = (0.0, 1.0) if name == "success" else (float(some.min()), float(some.max()))
+    return _with_rest(row, measured, value, np.where(asked, side, -1), task, stratum, untold, ends_of)
 
 
 def _with_rest(
     row: SideDifference,
     measured: np.ndarray,
     value: np.ndarray,
-    asked: Sequence[np.ndarray],
+    asked: np.ndarray,
     task: np.ndarray,
+    stratum: np.ndarray,
     untold: np.ndarray,
     ends: tuple[float, float],
 ) -> SideDifference:
@@ -147,15 +157,14 @@ def _with_rest(
       row: one metric.
       measured: of each trace, those of no known task among them.
       value: without these.
-      asked: the traces of each side: bool [traces].
-      task: of each trace.
+      asked: the side of each trace, -1 of one that is not compared.
+      task, stratum: of each trace.
       untold: whether it is of no known task.
       ends: the least outcome, and the greatest.
     """
 
     def of_both(each: np.ndarray) -> tuple[float, float]:
-        first, second = (mean_over_tasks(each, rows & np.isfinite(each), task, untold) for rows in asked)
-        return first, second
+        return _means(each, np.where(np.isfinite(each), asked, -1), task, stratum, untold)
 
     if row.metric == "ended_early" and any(row.untold):
         row = dataclasses.replace(row, least_rest=of_both(measured), most_rest=of_both(measured))
@@ -171,6 +180,23 @@ def _with_rest(
     least, most = sorted((after - before) / part for before, after in rest)
     needed = dataclasses.replace(row.needed, turns=max(row.difference - least, most - row.difference))
     return dataclasses.replace(row, needed=needed, seen=needed.seen(1))
+
+
+def _means(
+    value: np.ndarray, side: np.ndarray, task: np.ndarray, stratum: np.ndarray, untold: np.ndarray
+) -> tuple[float, float]:
+    """Both means over tasks, with the same part of each stratum."""
+    parts = [[(side == one) & (stratum == number) for number in np.unique(stratum[side >= 0])] for one in (0, 1)]
+    share = stratum_shares(np.array([[len(np.unique(task[rows])) for rows in of] for of in parts]))
+    first, second = (
+        sum(
+            part * mean_over_tasks(value, rows, task, untold)
+            for part, rows in zip(share.tolist(), of, strict=True)
+            if part
+        )
+        for of in parts
+    )
+    return first, second
 
 
 def _of_pairs(
@@ -210,26 +236,36 @@ def _of_pairs(
 
 
 def _of_others(
-    name: str, value: np.ndarray, side: np.ndarray, task: np.ndarray, first: np.ndarray, second: np.ndarray
+    name: str,
+    value: np.ndarray,
+    side: np.ndarray,
+    task: np.ndarray,
+    first: np.ndarray,
+    second: np.ndarray,
+    stratum: np.ndarray,
 ) -> _Change:
-    """Of traces of tasks of which no side has those of the other, and the means of these tasks."""
+    """Of traces of tasks of which no side has those of the other, and the means of these tasks, within strata."""
     as_ratio, both = is_amount(name), np.concatenate([first, second])
     if min(len(first), len(second)) < LEAST_TASKS or not _spread(both) > 0:
         return _Change(Dealt(1.0, 1.0), as_ratio)
+    sides = [np.flatnonzero(side == one) for one in (0, 1)]
     if as_ratio:
-        logs = np.concatenate(_logarithms(value, [np.flatnonzero(side == one) for one in (0, 1)], task))
+        logs = np.concatenate(_logarithms(value, sides, task))
         as_ratio = bool(np.isfinite(logs).all())
         both = logs - logs.mean() if as_ratio else both  # a unit changes nothing
-    x, y = both[: len(first)], both[len(first) :]
+    of = np.concatenate([stratum[rows[np.unique(task[rows], return_index=True)[1]]] for rows in sides])
+    is_second = np.arange(len(both)) >= len(first)
+    unit = name in OF_COSTS or name.startswith(STATED_COST)
+    x, y, *ends = held_to_strata(both, is_second, of, unit=unit)
     parts = [_spread(part) ** 2 / len(part) for part in (x, y)]
     squares = sum(part**2 / (len(of) - 1) for part, of in zip(parts, (x, y), strict=True))
     return _Change(
-        test=dealt(both, np.arange(len(both)) < len(first), np.zeros(len(both))),
+        test=dealt(both, is_second, of),
         as_ratio=as_ratio,
         size=float(y.mean() - x.mean()),
         error=sum(parts) ** 0.5,
         freedom=sum(parts) ** 2 / squares if squares > 0 else 0.0,
-        ends=difference_interval(x, y, unit=name in OF_COSTS or name.startswith(STATED_COST)),
+        ends=(ends[0], ends[1]),
     )
 
 

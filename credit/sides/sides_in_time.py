@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from credit.reports.durations import AT_ONCE, begins, date_text, part_later
+from credit.reports.task_kinds import task_kinds
 from credit.reports.trace_numbers import TraceMetric
 from credit.sides.chosen_sides import Sides
 from credit.sides.side_rows import corrected_rows
@@ -37,7 +38,7 @@ def apart_in_time(traces: Traces, sides: Sides, task: np.ndarray, name: str, met
     mostly = "" if later in (0, 1) else "mostly "
     said = f"time may be why: {printable(first, 60)} ran {mostly}before {printable(second, 60)}"
     at_once = np.where((begin >= low) & (begin <= high), sides.side, -1)
-    row = None if metric is None else compare_metric(name, metric, at_once, task)
+    row = None if metric is None else compare_metric(name, metric, at_once, task, task_kinds(traces)[1])
     if row is None or not min(part := part_later(begin, at_once), 1 - part) >= AT_ONCE:
         return said
     (row,) = corrected_rows([row])

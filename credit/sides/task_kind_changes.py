@@ -53,6 +53,6 @@ def task_kind_changes(
         dataclasses.replace(row, kind=of)
         for name, metric in metrics.items()
         for i, of in enumerate(names)
-        if (row := compare_metric(name, metric, np.where(kind == i, side, -1), task, untold)) is not None
+        if (row := compare_metric(name, metric, np.where(kind == i, side, -1), task, None, untold)) is not None
     ]
     return corrected_rows(rows)

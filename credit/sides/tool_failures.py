@@ -7,14 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
 from credit.reports.trace_numbers import numbered
 from credit.sides.comparable_traces import of_told_tasks
-from credit.sides.side_agents import side_weights
 from credit.sides.side_rows import SideDifference, corrected_rows
 from credit.sides.side_tests import compare_metric
+from credit.sides.side_weights import side_weights
 from credit.sides.side_words import MOST_TOLD, up_to
 from graphs.structure.host_ids import ranked
 from graphs.text import part_of, percent, printable
@@ -93,14 +94,14 @@ def _of_tools(
     count, trace = traces.sizes.traces, np.asarray(traces.graph.trace_ids)
     rows = rows[(side[trace[rows]] >= 0) & (calls.tools[rows] >= 0)]
     names, tool = ranked(traces.events["tool"].take(rows).to_pylist())
-    task, found = task_ids(traces), []
+    task, (_, kind), found = task_ids(traces), task_kinds(traces), []
     for number, name in enumerate(names):
         of = rows[tool == number]
         made, wrong = (np.bincount(trace[some], minlength=count) for some in (of, of[failed[of]]))
         share = numbered(wrong / np.maximum(made, 1), (made == 0, "the tool was not called"))
-        row = compare_metric("", share, side, task, untold)  # a tool may be called tokens
+        row = compare_metric("", share, side, task, kind, untold)  # a tool may be called tokens
         if row is not None:
-            compared = side_weights(of_told_tasks(share, untold).value, side, task) > 0
+            compared = side_weights(of_told_tasks(share, untold).value, side, task, kind) > 0
             (first, second), (all_first, all_second) = (
                 [int(each[traces_of].sum()) for traces_of in compared] for each in (wrong, made)
             )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from credit.doctor.verdict_errors import VerdictErrors
+from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
 from credit.sides.side_words import MOST_TOLD, up_to
 from graphs.dealing import Dealt, dealt
@@ -74,20 +75,23 @@ class VerdictChange:
         return f"undecided{f' (beyond chance before correction for {self.tests} tests)' * alone}"
 
 
-def verdict_changes(errors: Sequence[VerdictErrors], side: np.ndarray, task: np.ndarray) -> list[VerdictChange]:
+def verdict_changes(
+    errors: Sequence[VerdictErrors], side: np.ndarray, task: np.ndarray, kind: np.ndarray
+) -> list[VerdictChange]:
     """Both kinds of errors of each verdict on two sides, those that differ most clearly first.
 
     Few tasks fail on both sides where each has few runs, so those of one side count, too. A task with n and m traces on
-    the sides gives the difference of its parts the weight n m / (n + m). The others give that of the means over the h
-    and k tasks of each side, with h k / (h + k). By chance the difference of a task might have the other sign, and a
-    task of one side might be of the other (`graphs.dealing.dealt`): runs of a task may all be misjudged alike. Where a
-    task has more traces on one side, the larger p counts, of this and of traces that were dealt otherwise within tasks.
-    P-values are corrected together.
+    the sides gives the difference of its parts the weight n m / (n + m). The others give, within each kind of tasks,
+    that of the means over the h and k tasks of each side, with h k / (h + k). By chance the difference of a task might
+    have the other sign, and a task of one side might be of the other one's of its kind (`graphs.dealing.dealt`): runs
+    of a task may all be misjudged alike. Where a task has more traces on one side, the larger p counts, of this and of
+    traces that were dealt otherwise within tasks. P-values are corrected together.
 
     Args:
       errors: of `verdict_errors`.
       side: 0 or 1 of each trace, -1 for none: int [traces].
       task: of each trace: int [traces].
+      kind: of tasks, of each trace: int [traces].
 
     Reference: Cochran 1954, Some methods for strengthening the common χ² tests; Holm 1979; Tarone 1990.
 
@@ -95,10 +99,10 @@ def verdict_changes(errors: Sequence[VerdictErrors], side: np.ndarray, task: np.
       >>> from credit.doctor.verdict_errors import Part
       >>> rows, part = np.arange(16), Part(0.5, 0.2, 0.8)
       >>> one = VerdictErrors("checker", rows, np.zeros(16, bool), rows % 2 == 1, part, part, part)
-      >>> [change.told() for change in verdict_changes([one], rows % 2, rows // 2)]
+      >>> [change.told() for change in verdict_changes([one], rows % 2, rows // 2, rows * 0)]
       ['failures that checker passes 0 of 8 to 8 of 8, beyond chance']
     """
-    found = _corrected(_compared(errors, side, task))
+    found = _corrected(_compared(errors, side, task, kind))
     return sorted(found, key=lambda one: (1.0 if one.p is None else one.p, -abs(one.difference)))
 
 
@@ -119,8 +123,9 @@ def verdicts_by_system(traces: Traces, errors: Sequence[VerdictErrors]) -> str:
     """
     stated = np.array([name or "" for name in traces.traces["system"].to_pylist()], object)
     names, task = sorted({*stated.tolist()} - {""}, key=natural_key), task_ids(traces)
+    _, kind = task_kinds(traces)
     sides = [np.where(stated == "", -1, stated == name) for name in (names if len(names) > 2 else names[1:])]
-    found = _corrected([one for side in sides for one in _compared(errors, side, task)])
+    found = _corrected([one for side in sides for one in _compared(errors, side, task, kind)])
     told = []
     for name, good in dict.fromkeys((one.verdict, one.succeeded) for one in found if one.stands_out):
         one = next(each for each in errors if each.name == name)
@@ -135,7 +140,9 @@ def _kind(verdict: str, succeeded: bool) -> str:
     return f"{kind} that {printable(verdict, 60)} {does}"
 
 
-def _compared(errors: Sequence[VerdictErrors], side: np.ndarray, task: np.ndarray) -> list[VerdictChange]:
+def _compared(
+    errors: Sequence[VerdictErrors], side: np.ndarray, task: np.ndarray, kind: np.ndarray
+) -> list[VerdictChange]:
     """`verdict_changes` without a correction."""
     found = []
     for one in errors:
@@ -145,7 +152,7 @@ def _compared(errors: Sequence[VerdictErrors], side: np.ndarray, task: np.ndarra
             wrong, second = one.wrong[of], sides[of] == 1
             (first, every), (last, all_) = ((int(wrong[end].sum()), int(end.sum())) for end in (~second, second))
             if every and all_:
-                difference, test = _tested(wrong, second, task[one.rows][of])
+                difference, test = _tested(wrong, second, task[one.rows][of], kind[one.rows][of])
                 p = test.p if test.least < LEVEL else None
                 found.append(VerdictChange(one.name, good, (first, last), (every, all_), difference, p, test.least))
     return found
@@ -160,9 +167,9 @@ def _corrected(found: list[VerdictChange]) -> list[VerdictChange]:
     ]
 
 
-def _tested(wrong: np.ndarray, second: np.ndarray, task: np.ndarray) -> tuple[float, Dealt]:
+def _tested(wrong: np.ndarray, second: np.ndarray, task: np.ndarray, kind: np.ndarray) -> tuple[float, Dealt]:
     """The difference and the test of `verdict_changes`, of traces of one kind on two sides."""
-    _, of = np.unique(task, return_inverse=True)
+    _, first, of = np.unique(task, return_index=True, return_inverse=True)
     bad, count = (
         np.stack([np.bincount(of, weight * (second == one)) for one in (False, True)]) for weight in (wrong, 1.0)
     )
@@ -170,16 +177,20 @@ def _tested(wrong: np.ndarray, second: np.ndarray, task: np.ndarray) -> tuple[fl
     weight = np.where(both, count.prod(axis=0) / count.sum(axis=0), 0.5)
     # Sums over the second side, of which what a pair adds under either sign is a half.
     place, last = np.nonzero((count > 0).T)
-    score, stratum = (2 * weight * share)[last, place], np.where(both, np.arange(len(both)), -1)[place]
+    score, stratum = (
+        (2 * weight * share)[last, place],
+        np.where(both, np.arange(len(both)), len(both) + kind[first] - kind.min())[place],
+    )
     test = dealt(score, last == 1, stratum)
     if np.any(count[0, both] != count[1, both]):
         inside, alone = both[of], ~both[place]
         parts = (wrong[inside], score[alone]), (second[inside], last[alone] == 1), (of[inside], stratum[alone])
         by_trace = dealt(*map(np.concatenate, parts))
         test = Dealt(max(test.p, by_trace.p), max(test.least, by_trace.least))
-    ends = [share[one, count[1 - one] == 0] for one in (0, 1)]
-    many = math.prod(map(len, ends)) / max(sum(map(len, ends)), 1)
-    apart = float(((share[1] - share[0]) * weight)[both].sum())
-    apart += many * float(ends[1].mean() - ends[0].mean()) if many else 0.0
-    total = float(weight[both].sum()) + many
+    apart, total = float(((share[1] - share[0]) * weight)[both].sum()), float(weight[both].sum())
+    for of_kind in (kind[first] == one for one in np.unique(kind)):
+        before, after = (share[one, of_kind & (count[1 - one] == 0)] for one in (0, 1))
+        if len(before) and len(after):
+            many = len(before) * len(after) / (len(before) + len(after))
+            apart, total = apart + many * float(after.mean() - before.mean()), total + many
     return apart / total if total else 0.0, test

@@ -21,11 +21,13 @@ __all__ = ["MOST_NAMES", "within_kinds", "within_models"]
 
 MOST_NAMES = 20
 """Kinds that are looked at, those of most traces."""
+Tasks = tuple[np.ndarray, np.ndarray]
+"""The task of each trace, and its kind: int [traces]."""
 NONE = "no {} has traces on both sides, so what it does cannot be told from what changed"
 
 
 def within_kinds(
-    word: str, names: Sequence[str], kind: np.ndarray, sides: Sides, task: np.ndarray, name: str, metric: TraceMetric
+    word: str, names: Sequence[str], kind: np.ndarray, sides: Sides, tasks: Tasks, name: str, metric: TraceMetric
 ) -> str:
     """How a metric differs within each kind of which both sides have traces, and in how many tasks; "" where these are
     all traces.
@@ -34,20 +36,20 @@ def within_kinds(
       word: what kinds are of.
       names: of the kinds.
       kind: of each trace, -1 for none: int [traces].
-      sides, task: of the traces.
+      sides, tasks: of the traces.
       name, metric: what is compared.
     """
-    told = _numbers(word, names, kind, sides, task, name, metric)
+    told = _numbers(word, names, kind, sides, tasks, name, metric)
     return NONE.format(word) if told is None else told
 
 
 def _numbers(
-    word: str, names: Sequence[str], kind: np.ndarray, sides: Sides, task: np.ndarray, name: str, metric: TraceMetric
+    word: str, names: Sequence[str], kind: np.ndarray, sides: Sides, tasks: Tasks, name: str, metric: TraceMetric
 ) -> str | None:
     """`within_kinds`, None where no kind has traces on both sides."""
     count = np.bincount(kind[kind >= 0], minlength=len(names))
     most = sorted(range(len(names)), key=lambda one: (-count[one], names[one]))[:MOST_NAMES]
-    every = {one: compare_metric(name, metric, np.where(kind == one, sides.side, -1), task) for one in most}
+    every = {one: compare_metric(name, metric, np.where(kind == one, sides.side, -1), *tasks) for one in most}
     both = {one: row for one, row in every.items() if row is not None}
     if not both:
         return None
@@ -60,7 +62,7 @@ def _numbers(
         told.append(f"{printable(names[one], 60)} {means} in {of}, {row.why() or 'beyond chance'}")
     told = up_to(told, MOST_TOLD)
     if len(both) > 1:
-        told += _together(np.where(np.isin(kind, [*both]), kind, -1), sides.side, task, metric.value)
+        told += _together(np.where(np.isin(kind, [*both]), kind, -1), sides.side, tasks[0], metric.value)
     return f"{name} within each {word} ({'; '.join(told)})"
 
 
@@ -94,7 +96,7 @@ def _together(kind: np.ndarray, side: np.ndarray, task: np.ndarray, value: np.nd
 
 
 def within_models(
-    same: SameModels, sides: Sides, task: np.ndarray, name: str, metric: TraceMetric, swaps: Mapping[str, str]
+    same: SameModels, sides: Sides, tasks: Tasks, name: str, metric: TraceMetric, swaps: Mapping[str, str]
 ) -> tuple[str, str]:
     """`within_kinds` of traces with the same models, and why that says nothing of others, each "" without.
 
@@ -110,12 +112,12 @@ def within_models(
         if not both:
             swapped += same.swapped(np.where(of_team, side, -1), team)
         for one in both:
-            shared = np.intersect1d(*(task[of_team & (same.kind == one) & (side == end)] for end in (0, 1)))
-            near = np.isin(task, shared) if len(shared) else np.ones(len(task), bool)
+            shared = np.intersect1d(*(tasks[0][of_team & (same.kind == one) & (side == end)] for end in (0, 1)))
+            near = np.isin(tasks[0], shared) if len(shared) else np.ones(len(side), bool)
             unknown = known & (same.kind < 0) & np.isin(same.team, (team, -1)) & near
             if unknown.any():
                 kind[same.kind == one], lost = -1, lost | unknown
-    told = _numbers("model", same.names, kind, sides, task, name, metric)
+    told = _numbers("model", same.names, kind, sides, tasks, name, metric)
     from_rest, others = f"did to {name} cannot be told from the rest", f"among other traces, {told}" if told else ""
     if swapped and (told or swapped != [ONE]):
         names = {agent: f"{printable(agent, 60)} ({models})" for agent, models in swaps.items()}

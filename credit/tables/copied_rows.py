@@ -20,6 +20,8 @@ from graphs.traces.told_order import are_scattered
 
 __all__ = ["Copied", "copied_rows"]
 
+_IF_COPIES = "and count twice if they are copies (if not, give each call its own order=)"
+
 
 class Copied(NamedTuple):
     """Rows that equal an earlier one in every column.
@@ -88,19 +90,16 @@ def copied_rows(
     columns = (of[order] for of in (cell, peer, content, _real_numbers(measured, count)))
     found, original = told_apart(*columns, has_turns=has_turns)
     if len(found):
-        said = "where numbers tell others apart, and count twice if they are no calls of their own"
-        return Copied(copies, _equal(len(found), "", "in every column", place[found[0]], place[original[0]], said))
+        at = place[found[0]], place[original[0]]
+        return Copied(copies, _equal(len(found), "", "in every column", *at, _IF_COPIES))
     in_whole = again & _in_whole(
         trace[order], group[order], agent[order], turn[order], first, which, placed="order" in beside
     )
     if not in_whole.any():
         return Copied(copies)
     copy = int(np.argmin(np.where(in_whole, times[which], count + 1)))  # others may be equal by chance, too
-    said = (
-        "those of whole traces or groups, and count twice if they are no calls of their own, which turn= or order= tell"
-    )
     at = place[copy], place[first[which[copy]]]
-    return Copied(copies, untold=_equal(int(in_whole.sum()), "", "in every column", *at, said))
+    return Copied(copies, untold=_equal(int(in_whole.sum()), "", "in every column", *at, _IF_COPIES))
 
 
 def _peers(graph: EventGraph, trace: np.ndarray, agent: np.ndarray) -> np.ndarray:

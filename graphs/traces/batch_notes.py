@@ -105,7 +105,7 @@ def _tied_rewards(graph: EventGraph, evidence: Mapping[str, Evidence]) -> np.nda
     place[real] = np.cumsum((np.diff(trace, prepend=-1) != 0) | (np.diff(time, prepend=-1) != 0))
     earned = evidence["event_reward"].array
     context = evidence["context"].array if "context" in evidence else None
-    masks = (with_joint_rewards(graph, of, earned, at).joint_mask for of, at in ((None, place), (context, None)))
+    masks = (with_joint_rewards(graph, of, at).joint_mask for of, at in ((None, place), (context, None)))
     tied, joint = (np.zeros(graph.num_events, bool) if mask is None else np.asarray(mask) for mask in masks)
     return np.flatnonzero(tied & ~joint & (np.nan_to_num(earned) != 0))
 
@@ -140,13 +140,13 @@ def _note_of_twins(
             headings[int(np.asarray(graph.trace_ids)[row[0]])],
             (lines[int(at[0])] for at in (row, of)),
         )
-        expected = "each row once: what it earned counts twice"
-        value = f"that of line {original} again"
+        expected = "each row once: a copy counts twice"
+        value = f"equal to line {original}"
         yield Problem(REPEATED_ROWS, where.file, line.as_py(), "row", value, expected, where.trace_id, count=len(row))
     if len(again):
         copy, original = headings[again[0]], headings[first[0]]
-        value = f"that of trace {excerpt(original.trace_id)} again, {original.file}:{original.line}"
-        expected = "each trace once: under another id it is another one, and counts twice"
+        value = f"equal to that of trace {excerpt(original.trace_id)}, {original.file}:{original.line}"
+        expected = "each trace once: a copy under another id counts as one more trace"
         rows = int(np.isin(np.asarray(graph.trace_ids)[np.asarray(graph.event_mask)], again).sum())
         yield Problem(REPEATED_ROWS, copy.file, copy.line, "row", value, expected, copy.trace_id, count=rows)
 

@@ -90,7 +90,7 @@ def _log_ways(n: int, k: int) -> float:
 def told_apart(
     cell: np.ndarray, peer: np.ndarray, content: np.ndarray, numbers: np.ndarray, *, has_turns: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows that equal an earlier one, where real numbers tell all others apart, and which: int [n] each.
+    """Rows that equal an earlier one in their place, where real numbers tell all others apart, and which: int [n] each.
 
     The chance that two calls in one place are equal is taken for that of two calls of an agent on a task. Where turns
     tell all other rows apart, one that stands again is enough.
@@ -110,9 +110,13 @@ def told_apart(
       []
     """
     real = np.flatnonzero(numbers >= 0)
-    _, first, which, times = np.unique(content[real], return_index=True, return_inverse=True, return_counts=True)
-    unlike = real[first]
-    pairs = Pairs.of(cell[unlike], peer[unlike], numbers[unlike], times > 1)
+    _, unlike, alike = np.unique(content[real], return_index=True, return_inverse=True)
+    _, own = np.unique(cell[real], return_inverse=True)
+    in_place = own * len(unlike) + alike  # those of a copied trace are in no place of the first
+    _, first, which, times = np.unique(in_place, return_index=True, return_inverse=True, return_counts=True)
+    twice = np.bincount(alike[first[times > 1]], minlength=len(unlike)) > 0
+    unlike = real[unlike]
+    pairs = Pairs.of(cell[unlike], peer[unlike], numbers[unlike], twice)
     apart = has_turns and not pairs.here.any() and not pairs.equal.any() and pairs.compared.sum() >= _APART
     if not pairs.twice.any() or not (apart or pairs.log_chance <= math.log(CHANCE)):
         return real[:0], real[:0]

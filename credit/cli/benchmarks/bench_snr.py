@@ -110,6 +110,7 @@ def snr(
     quick: bool,
     output: Path | None,
     table: Path | None,
+    width: float,
     plot: Path | None,
     seed: int,
     as_json: bool,
@@ -162,7 +163,7 @@ def snr(
         lambda name: given.get(name, ""),
         lambda number: [*report.caveats, *unpaid(number.method)],
     )
-    save_numbers(numbers, table, _notes(report, few))
+    save_numbers(numbers, table, _notes(report, few), width)
     if as_json:
         print_json(report.json() | {"caveats": said(numbers, "caveats"), "to_write": to_write(numbers)})
     else:
@@ -216,13 +217,13 @@ def _marks(report: Report) -> dict[tuple[str, int, int], str]:
 
 def _numbers(report: Report) -> list[Measured]:
     found: list[Measured] = []
-    marks = _marks(report)
+    marks, (places, of_less) = _marks(report), report.places()
     for p in report.points:
         one = functools.partial(Measured, p.scheme, world=report.world, group_size=p.group, length=p.length)
         found.append(one("snr", p.snr, p.low, p.high, confidence=0.99, n=round(p.decisions), independent=p.parts,
-                         shown=p.text(), mark=marks[p.scheme, p.group, p.length]))  # fmt: skip
+                         shown=p.text(places[p.length]), mark=marks[p.scheme, p.group, p.length]))  # fmt: skip
         closed = math.nan if p.theory is None else p.theory
-        found += [one("closed form", closed, shown="none" if p.theory is None else f"{p.theory:.3g}")]
+        found += [one("closed form", closed, shown="none" if p.theory is None else "")]
         found += [one("cost", p.cost, shown=f"{p.cost:,.0f}"), one("traces", p.traces, shown=f"{p.traces:,}")]
         found += [one("answered", p.answered, why=p.why)]
     for r in report.refused:
@@ -232,7 +233,7 @@ def _numbers(report: Report) -> list[Measured]:
         found.append(
             Measured(d.scheme, "snr", d.difference, d.low, d.high, 0.99, d.traces or None, d.first, report.world,
                      d.group, d.length, independent=d.pairs or None, mark="" if d.traces else "‡",
-                     shown=d.text().removesuffix(" ‡"))
+                     shown=d.text(of_less[d.length]).removesuffix(" ‡"))
         )  # fmt: skip
     for f in report.fits:
         ends = (f.slope - f.half_width, f.slope + f.half_width)
@@ -307,7 +308,7 @@ def _has_costs(report: Report) -> bool:
 
 
 def _table(report: Report, group: int) -> Table:
-    from credit.bench.rounding import rounded
+    from credit.bench.rounding import decimals, fixed, rounded
     from credit.bench.snr_schemes import SCHEMES
 
     points, costs = [p for p in report.points if p.group == group], _has_costs(report)
@@ -322,23 +323,25 @@ def _table(report: Report, group: int) -> Table:
         *["#cost"] * costs,
     )
     table = ruled_table("scheme", "runs", *numbers, title=title)
-    marked = _marks(report)
+    marked, (places, _) = _marks(report), report.places()
+    at_last = {p.scheme: p for p in sorted(points, key=lambda point: point.length)}
+    closed = decimals(p.theory for p in at_last.values() if p.theory is not None)
     apart = any("‡" in mark for (_, size, _), mark in marked.items() if size == group)
     for name in dict.fromkeys([p.scheme for p in points] + [r.scheme for r in refused]):
         of_scheme = {p.length: p for p in points if p.scheme == name}
         line = next((f for f in report.fits if (f.scheme, f.group) == (name, group)), None)
         cells: dict[int, str] = dict.fromkeys(lengths, "") | {r.length: "refused" for r in refused if r.scheme == name}
         for length, p in of_scheme.items():
-            cells[length] = f"{p.text()} {marked[name, group, length]}".rstrip()
+            cells[length] = f"{p.text(places[length])} {marked[name, group, length]}".rstrip()
         slope = "" if line is None else _slope(line)
         form = "" if line is None or line.theory is None else f"{line.theory:+z.3f}"
-        last = of_scheme[max(of_scheme)] if of_scheme else None
+        last = at_last.get(name)
         whole = (
             ""
             if last is None
             else "none"
             if last.ratio is None
-            else f"{last.theory:.3g} ({rounded(last.ratio, '.3f')})"
+            else f"{fixed(last.theory or 0, closed)} ({rounded(last.ratio, '.3f')})"
         )
         cost = "" if last is None else f"{last.cost:,.0f}"
         runs = SCHEMES[name].method if name in SCHEMES else next((s for s in SCHEMES if SCHEMES[s].method == name), "")
@@ -358,10 +361,11 @@ def _table(report: Report, group: int) -> Table:
 def _differences(report: Report, group: int) -> Table:
     found = [d for d in report.differences if d.group == group]
     lengths = sorted({d.length for d in found})
+    _, places = report.places()
     title = f"SNR less that of {found[0].first}, groups of {group}"
     table = ruled_table("scheme", *(f"#T = {length:,}" for length in lengths), title=title)
     for name in dict.fromkeys(d.scheme for d in found):
         of_scheme = {d.length: d for d in found if d.scheme == name}
-        cells = (of_scheme[t].text() if t in of_scheme else "" for t in lengths)
+        cells = (of_scheme[t].text(places[t]) if t in of_scheme else "" for t in lengths)
         table.add_row(words(name), *cells)
     return table

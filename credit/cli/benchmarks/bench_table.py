@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import click
 
 from credit.cli.benchmarks import bench_bias, bench_snr, bench_train, bench_truth
 from credit.cli.benchmarks.long_table import (
-    TEXT,
     Column,
     Told,
     absent_notes,
@@ -22,6 +20,7 @@ from credit.cli.benchmarks.long_table import (
     of_benchmarks,
     save_latex,
     table_or_latex,
+    width_option,
 )
 from credit.cli.benchmarks.measured import (
     EQUAL,
@@ -35,6 +34,7 @@ from credit.cli.benchmarks.measured import (
     Measured,
     brackets,
     condition,
+    in_columns,
     of_all_sizes,
     place,
     refused,
@@ -43,7 +43,7 @@ from credit.cli.benchmarks.measured import (
     table_of,
 )
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stdout, words
-from credit.cli.shared.commands import Command, Number, by_commas, several_methods
+from credit.cli.shared.commands import Command, by_commas, several_methods
 from credit.cli.shared.outputs import save_table
 from credit.methods.own_functions import function_of
 from graphs.errors import CreditError, TraceError
@@ -85,8 +85,7 @@ FILES = "a table that `credit bench bias`, `truth`, `snr` or `train` wrote with 
                    "files have, with differences.")  # fmt: skip
 @click.option("--output", "-o", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
               callback=table_or_latex, help="Also write it: .csv, .parquet, .jsonl or .arrow, or .tex.")  # fmt: skip
-@click.option("--width", type=Number(100), default=TEXT, show_default=True, metavar="POINTS",
-              help="How wide a page is for tables in LaTeX; both columns of a paper have about 505.")  # fmt: skip
+@width_option
 @json_option
 def table(
     files: tuple[Path, ...],
@@ -102,7 +101,9 @@ def table(
     have other columns. -o and --json hold the numbers one a line, as FILES do.
     """
     shown_as = {function_of(name): name for name in methods}
-    read = _described([(_renamed(number, shown_as), where) for number, where in _read(files)])
+    numbers, places = zip(*_read(files), strict=True)
+    renamed = in_columns([_renamed(number, shown_as) for number in numbers])
+    read = _described([*zip(renamed, places, strict=True)])
     found = [number for number, _ in read]
     heads = _heads(found)
     known = _known(methods, found)
@@ -294,9 +295,6 @@ def _read(files: Sequence[Path]) -> Iterator[tuple[Measured, str]]:
 
 
 def _measured(where: str, row: dict[str, Any]) -> Measured:
-    from credit.bench.rounding import rounded
-    from graphs.task_means import ROUNDING
-
     values: dict[str, Any] = {}
     for name in Measured._fields[:-1]:  # without what the screen showed
         if name not in row:
@@ -323,6 +321,6 @@ def _measured(where: str, row: dict[str, Any]) -> Measured:
         return number._replace(shown=LEFT_OUT * number.is_absent)
     if EQUAL in number.mark:
         return number._replace(shown=EQUAL, mark=number.mark.removeprefix(EQUAL).lstrip())
-    real = partial(rounded, form="+.3g" if number.less else ".3g", exact=ROUNDING)
-    show = bench_train.count_text if number.quantity in COUNTS else real
-    return number._replace(shown=bench_train.within(number.value, (number.low, number.high), show))
+    if number.quantity not in COUNTS:
+        return number
+    return number._replace(shown=bench_train.within(number.value, (number.low, number.high), bench_train.count_text))

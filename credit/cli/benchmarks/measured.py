@@ -5,6 +5,7 @@ A caveat is part of its number. The benchmark itself, LaTeX and `credit bench ta
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,6 +33,7 @@ __all__ = [
     "brackets",
     "condition",
     "holds",
+    "in_columns",
     "of_all_sizes",
     "of_run",
     "place",
@@ -210,6 +212,33 @@ def with_absent(numbers: Sequence[Measured], absent: Iterable[Absent]) -> list[M
     return found
 
 
+def in_columns(numbers: Sequence[Measured]) -> list[Measured]:
+    """The numbers, those not `shown` yet with one number of decimals in a column of a table and its other group sizes.
+
+    Examples:
+      >>> one = Measured("a", "variance", 39.0, world="w", group_size=2)
+      >>> [n.cell for n in in_columns([one, one._replace(value=29.24), one._replace(world="v"), one._replace(value=0)])]
+      ['39.0', '29.2', '39', '0']
+    """
+    from credit.bench.rounding import decimals, fixed
+    from graphs.task_means import ROUNDING
+
+    def column(number: Measured) -> tuple[object, ...]:
+        return number.bench, number.settings, *place(number._replace(group_size=None))
+
+    of: dict[tuple[object, ...], list[Measured]] = {}
+    for number in numbers:
+        of.setdefault(column(number), []).append(number)
+    places = {at: decimals([n.value for n in some], [(n.high - n.low) / 2 for n in some]) for at, some in of.items()}
+
+    def written(number: Measured) -> str:
+        of_one = functools.partial(fixed, places=places[column(number)], sign="+" * bool(number.less), exact=ROUNDING)
+        ends = "" if math.isnan(number.low) else f" ({of_one(number.low)} to {of_one(number.high)})"
+        return of_one(number.value) + ends
+
+    return [n if n.shown or math.isnan(n.value) else n._replace(shown=written(n)) for n in numbers]
+
+
 def of_run(
     numbers: Iterable[Measured],
     bench: str,
@@ -217,7 +246,7 @@ def of_run(
     given: Callable[[str], str] = lambda method: "",
     caveats: Callable[[Measured], Iterable[str]] = lambda number: (),
 ) -> list[Measured]:
-    """The numbers with the benchmark, its settings, what it gave to each method, and caveats.
+    """The numbers `in_columns` with the benchmark, its settings, what it gave to each method, and caveats.
 
     Args:
       numbers, bench: of a run.
@@ -229,7 +258,7 @@ def of_run(
       >>> of_run([Measured("rloo", "snr", 0.5)], "snr", lambda number: {"traces": 400, "seed": 0})[0].settings
       'traces 400, seed 0'
     """
-    return [
+    return in_columns([
         number._replace(
             bench=bench,
             settings=", ".join(f"{name} {value}" for name, value in settings(number).items()),
@@ -237,7 +266,7 @@ def of_run(
             caveats="" if number.is_absent else CAVEAT.join(caveats(number)),
         )
         for number in numbers
-    ]
+    ])  # fmt: skip
 
 
 def said(numbers: Iterable[Measured], what: Literal["given", "caveats"]) -> list[str]:

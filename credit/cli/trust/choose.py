@@ -74,7 +74,7 @@ def _print(console: Console, advice: Advice) -> None:
     table = plain_table("unit", "in the logs", "allowed", "what it computes, or why none")
     for branch in advice.branches:
         table.add_row(branch.unit, words(branch.stated), branch.method or "–", words(branch.why))
-    console.print(table)
+    console.print(table, width=console.width)  # of sentences, which files have wrapped, too
     better: dict[tuple[str, str], list[str]] = {}
     for branch in advice.branches:
         for method, need in branch.needs.items():
@@ -84,14 +84,14 @@ def _print(console: Console, advice: Advice) -> None:
         needs = plain_table("better for", "method", "would need, or why not")
         for (method, need), units in better.items():
             needs.add_row(", ".join(units), method, words(need))
-        console.print(needs)
+        console.print(needs, width=console.width)
     console.print()
     if any(question.answer for question in advice.questions):
         questions = plain_table("question of the survey", "in the logs", "then", "measured here")
         for question in advice.questions:
             if question.answer:
                 questions.add_row(question.name, *map(words, (question.stated, question.advice, question.evidence)))
-        console.print(questions)
+        console.print(questions, width=console.width)
     no = [question.name for question in advice.questions if not question.answer]
     if no:
         console.print(words(f"questions of the survey that these logs answer with no: {', '.join(no)}"), soft_wrap=True)

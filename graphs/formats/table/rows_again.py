@@ -50,8 +50,8 @@ def note_of_copies(source: Source, traces: Sequence[TraceRecord], *, whole: bool
     copies = [(int(lines[copy]), int(lines[row])) for copy, row in zip(again.tolist(), first.tolist(), strict=True)]
     if copies and (whole or _alike(source, copies)):
         line, original = copies[0]
-        value = f"that of line {original} again"
-        expected = "each row once: equal rows without an id are several events, and what they earned counts twice"
+        value = f"equal to line {original} in every column"
+        expected = "each row once: a copy counts twice; if both are real, each needs an `id`"
         yield Problem(REPEATED_ROWS, source.name, line, "row", value, expected, count=len(copies))
 
 

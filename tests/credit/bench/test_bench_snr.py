@@ -379,13 +379,13 @@ def test_functions_of_ones_own_are_measured_on_as_many_decisions_where_logs_are_
 def test_no_number_is_broken_in_a_narrow_terminal(
     columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """At 80 columns 0.0925 (0.003) stood on two lines."""
+    """At 80 columns 0.092 (0.003) stood on two lines."""
     monkeypatch.setenv("COLUMNS", str(columns))
     rest = (None, 1, 0.1, 1e6, 30, "full", 1.0, 1.0, "")
     points = [Point("mine:second_one", "", length, 8, 0.0925, 0.09, 0.0955, 0.09, *rest) for length in (10, 30, 100)]
     stdout().print(_table(Report(points, [], {}), 8))
     shown = capsys.readouterr().out
-    assert shown.count("0.0925 (0.003)") == 3 and max(map(len, shown.splitlines())) <= columns
+    assert shown.count("0.092 (0.003)") == 3 and max(map(len, shown.splitlines())) <= columns
 
 
 def test_decisions_without_a_number_are_counted_and_no_batch_refuses_a_point() -> None:

@@ -32,7 +32,7 @@ from credit.cli.benchmarks.bench_snr import _numbers as of_snr
 from credit.cli.benchmarks.bench_train import _about, _caveats, _notes, _settings
 from credit.cli.benchmarks.bench_train import _numbers as of_training
 from credit.cli.benchmarks.bench_truth import _less
-from credit.cli.benchmarks.long_table import latex, save_numbers
+from credit.cli.benchmarks.long_table import Column, in_blocks, latex, save_numbers
 from credit.cli.benchmarks.measured import OPTIONS, Measured, brackets, of_all_sizes, of_run, table_of, with_absent
 from credit.cli.benchmarks.to_write import SUBJECTS, to_write
 from credit.methods.own_functions import function_of, own_name
@@ -65,7 +65,7 @@ def test_snr_and_training_have_the_same_lines(tmp_path: Path) -> None:
     point = Point("rloo", "rloo", 10, 8, 0.3, 0.2, 0.4, 0.1, None, 1.0, 0.3, 640.0, 2, "full", 0.0, 1.0, "")
     numbers = of_snr(Report([point], [], {}))
     assert numbers[0] == Measured(
-        "rloo", "snr", 0.3, 0.2, 0.4, 0.99, 640, "", "normal", 8, 10, independent=2, shown="0.3 (0.1)"
+        "rloo", "snr", 0.3, 0.2, 0.4, 0.99, 640, "", "normal", 8, 10, independent=2, shown="0.300 (0.100)"
     )
     assert [(n.quantity, math.isnan(n.value)) for n in numbers[1:]] == [
         ("closed form", True), ("cost", False), ("traces", False), ("answered", False)
@@ -403,7 +403,7 @@ def test_one_rule_says_which_numbers_are_equal(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_brackets_say_of_how_many_pairs_a_difference_is() -> None:
-    point = Measured("a", "snr", 0.3, 0.2, 0.4, 0.99, independent=128, bench="snr", shown="0.3 (0.1)")
+    point = Measured("a", "snr", 0.3, 0.2, 0.4, 0.99, independent=128, bench="snr", shown="0.300 (0.100)")
     less = point._replace(less="b", independent=96)
     assert brackets([point, less]) == [
         "in brackets half of the 99 % interval over 128 independent parts and 96 pairs of parts in the difference"
@@ -464,8 +464,13 @@ def test_latex_keeps_to_the_width_of_a_column_or_a_page() -> None:
     long = [Measured("mine:b", "area", 0.1, world=f"world {i}", shown="-0.024 (-0.073 to +0.021)") for i in range(8)]
     kinds = {count: latex(long[:count], "t") for count in (1, 3, 8)}
     assert [r"\begin{table*}" in text for text in kinds.values()] == [False, True, True]
-    assert [text.count(r"\begin{tabular}") for text in kinds.values()] == [1, 1, 3]
-    assert [f"world {i}" in kinds[8] for i in range(8)] == [True] * 8 and kinds[8].count(r"mine:b &") == 3
+    assert [text.count(r"\begin{tabular}") for text in kinds.values()] == [1, 1, 2]
+    assert [f"world {i}" in kinds[8] for i in range(8)] == [True] * 8 and kinds[8].count(r"mine:b &") == 2
+    assert (
+        r"mine:b & $-0.024$ ($-0.073$ to $+0.021$) \\" in kinds[1] and r"{\scriptsize (" in kinds[3]
+    )  # has room beside
+    narrow = latex(long[:3], "t", page=240)
+    assert r"\begin{table}" in narrow and narrow.count(r"\begin{tabular}") == 2  # of a column of a paper
 
 
 CALLS = {
@@ -567,7 +572,7 @@ def test_results_of_several_benchmarks_stand_side_by_side(tmp_path: Path) -> Non
         call = ["bench", "table", str(tmp_path / "bias.csv"), str(tmp_path / f"snr.{suffix}")]
         assert _table(*call[2:])["rows"] == [
             {"method": "rloo", "bias, a": "0.5", "bias, b": "0.5", "snr": "–", less: "-0.125"},
-            {"method": "grpo", "bias, a": "0.5", "bias, b": "0.5", "snr": "0.25 (0.125 to 0.375)", less: "–"},
+            {"method": "grpo", "bias, a": "0.5", "bias, b": "0.5", "snr": "0.250 (0.125 to 0.375)", less: "–"},
             {"method": "gigpo", "bias, a": "–", "bias, b": "–", "snr": "left out", less: "–"},
         ]
     for output in ("all.csv", "all.tex"):
@@ -580,10 +585,7 @@ def test_results_of_several_benchmarks_stand_side_by_side(tmp_path: Path) -> Non
     assert saved[0]["why"] == "it needs anchor" and [row["value"] for row in saved] == [None, 0.25, 0.5, 0.5]
     latex_text = (tmp_path / "all.tex").read_text()
     assert r"gigpo & left out & -- & -- \\" in latex_text and "gigpo in snr (it needs anchor)" in latex_text
-    assert (
-        "\n & {\\scriptsize (0.125 to 0.375)} &  &  \\\\\n" in latex_text
-        and r"grpo & 0.25 & 0.5 & 0.5 \\" in latex_text
-    )
+    assert r"grpo & 0.250 (0.125 to 0.375) & 0.5 & 0.5 \\" in latex_text
     nobody = CliRunner().invoke(cli, [*call, "-m", "rlo"])
     assert nobody.exit_code == 1 and "of 'rlo'. Did you mean rloo" in nobody.stderr
 
@@ -645,8 +647,8 @@ def test_refusals_and_marks_stand_beside_the_numbers_of_their_run(tmp_path: Path
     bias[-2:] = [number._replace(why="too few") for number in bias[-2:]]  # it was "left out", as if not measured
     save_numbers(of_run(bias, "bias", lambda number: {}), tmp_path / "bias.csv")
     expected = {"method": "max_rl", "bias, a, groups of 2": "0.5, 25 % refused", "bias, a, groups of 3": "0.5",
-                "bias, b, groups of 3": "refused", "snr, T = 10": "0.25 (0.125 to 0.375), 59 % refused",
-                "snr, T = 30": "0.25 (0.125 to 0.375)", "area": "0.5, 75 % refused",
+                "bias, b, groups of 3": "refused", "snr, T = 10": "0.250 (0.125 to 0.375), 59 % refused",
+                "snr, T = 30": "0.250 (0.125 to 0.375)", "area": "0.5, 75 % refused",
                 "area less that of max_rl": "–"}  # fmt: skip
     rloo = {"method": "rloo", "area": "0.5 at edge", "area less that of max_rl": "equal †"}
     files = [tmp_path / f"{bench}.csv" for bench in ("bias", "snr", "train")]
@@ -656,7 +658,7 @@ def test_refusals_and_marks_stand_beside_the_numbers_of_their_run(tmp_path: Path
         assert any(line.startswith("area: ") and "at edge: the smallest" in line for line in found["legend"])
     assert _table(tmp_path / "all.csv")["rows"] == found["rows"]  # what stands beside a number is a row of its own
     text = (tmp_path / "all.tex").read_text()
-    assert r"0.25, 59~\% refused &" in text and r"0.5 at edge & equal \dag{} \\" in text
+    assert r"0.250 (0.125 to 0.375), 59~\% refused &" in text and r"0.5 at edge & equal \dag{} \\" in text
     _table(*files, "-q", "rate,area", "-o", tmp_path / "marked.csv")
     assert _table(tmp_path / "marked.csv", "-q", "area")["rows"][1]["area"] == "0.5 at edge"
     screen = CliRunner().invoke(cli, ["bench", "table", *map(str, files)]).stdout
@@ -699,8 +701,9 @@ def test_counts_are_written_as_their_benchmarks_write_them(tmp_path: Path) -> No
     cost = [Measured("one", "cost", 1024.0, world="normal")]
     save_numbers(of_run(cost, "snr", lambda number: {}), tmp_path / "snr.jsonl")
     found = _table(
-        tmp_path / "train.csv", tmp_path / "snr.jsonl", "-q", "events to 90 %,cost", "-o", tmp_path / "t.tex"
-    )
+        tmp_path / "train.csv", tmp_path / "snr.jsonl", "-q", "events to 90 %,cost", "-o", tmp_path / "t.tex",
+        "--width", "200",
+    )  # fmt: skip
     assert [tuple(row.values()) for row in found["rows"]] == [
         ("one", "6,624 (2,304 to not reached)", "1,024"), ("none", "not reached", "–"), ("two", "10,000", "–"),
         ("all", "not reached (4,000 to not reached)", "–"),
@@ -768,6 +771,30 @@ def test_nine_numbers_of_three_worlds_fit_one_tabular(tmp_path: Path) -> None:
     assert text.index(r"\end{tabular}") < text.index("1 is the same direction") < text.index(r"\end{minipage}")
 
 
+def test_a_column_has_one_number_of_decimals(tmp_path: Path) -> None:
+    """39 stood beside 29.2, and a difference of 0.000162 beside the half width 0.001 of its band."""
+    values = {"rloo": (39.0, 29.21), "grpo": (13.52, 1.0)}
+    exact = [Measured(name, "relative", x, world="a", group_size=k) for name, of in values.items()
+             for k, x in zip((2, 4), of, strict=True)]  # fmt: skip
+    rest = (0.1, None, 1.0, 0.3, 640.0, 2, "full", 0.0, 1.0, "")
+    points = [Point(name, name, 10, 8, x, x - half, x + half, *rest) for name, x, half in
+              (("rloo", 0.23, 0.0131), ("grpo", 0.2274, 0.009))]  # fmt: skip
+    less = [Difference(name, "rloo", 10, 8, x, x - half, x + half, 80, 200) for name, x, half in
+            (("grpo", -0.00261, 0.001), ("c3", 0.000162, 0.0093))]  # fmt: skip
+    report = Report(points, [], {}, differences=less)
+    assert [line.split()[2:4] for line in str(report).splitlines()[1:]] == [["0.230", "(0.013)"], ["0.227", "(0.009)"]]
+    for bench, numbers in (("bias", exact), ("snr", of_snr(report))):
+        for kind in ("csv", "tex"):
+            save_numbers(of_run(numbers, bench, lambda number: {}), tmp_path / f"{bench}.{kind}")
+    rows = re.findall(r"^\w+ & [0-9].*[0-9]", (tmp_path / "bias.tex").read_text(), re.MULTILINE)
+    assert rows == ["rloo & 39.00 & 29.21", "grpo & 13.52 & 1"]  # which is exact
+    of_less = (tmp_path / "snr.tex").read_text().partition("less rloo's")[2]
+    assert "$-0.003$ (0.001)" in of_less and "$+0.0002$ (0.009)" in of_less
+    found = _table(tmp_path / "bias.csv", tmp_path / "snr.csv")["rows"]
+    assert [row["relative, groups of 2"] for row in found] == ["39.00", "13.52", "–"]
+    assert found[1]["snr less that of rloo"] == "-0.003 (-0.004 to -0.002)"
+
+
 def test_differences_stand_in_the_table_and_numbers_in_its_file(tmp_path: Path) -> None:
     """Paired differences were in no table, and the file had one string for a number, its interval and its marks."""
     base = [Measured("rloo", "snr", 0.5, 0.25, 0.75, 0.99, world="normal", length=10)]
@@ -778,12 +805,15 @@ def test_differences_stand_in_the_table_and_numbers_in_its_file(tmp_path: Path) 
     for name, numbers in (("snr", [*base, *other, *less]), ("train", ahead)):
         save_numbers(of_run(numbers, name, lambda number: {}), tmp_path / f"{name}.csv")
     files = [tmp_path / f"{name}.csv" for name in ("snr", "train")]
-    differences = {"snr less that of rloo, T = 10": "-0.25 (-0.5 to +0.125)", "snr less that of rloo, T = 30": "equal"}
+    differences = {
+        "snr less that of rloo, T = 10": "-0.250 (-0.500 to +0.125)",
+        "snr less that of rloo, T = 30": "equal",
+    }
     found = _table(*files, "-o", tmp_path / "all.csv")
-    assert found["rows"][1] == {"method": "grpo", "snr": "0.25 (0.125 to 0.375)"} | differences
+    assert found["rows"][1] == {"method": "grpo", "snr": "0.250 (0.125 to 0.375)"} | differences
     assert any(line.startswith("snr less that of rloo: on the traces that both") for line in found["legend"])
     assert _table(*files, "-q", "snr less", "-m", "grpo")["rows"] == [{"method": "grpo"} | differences]
-    assert _table(*files, "-q", "snr")["rows"][0] == {"method": "rloo", "snr": "0.5 (0.25 to 0.75)"}
+    assert _table(*files, "-q", "snr")["rows"][0] == {"method": "rloo", "snr": "0.500 (0.250 to 0.750)"}
     assert pyarrow.csv.read_csv(files[0]).to_pylist() == pyarrow.csv.read_csv(tmp_path / "all.csv").to_pylist()
     assert _table(*files, "-m", "rloo", "-q", "ahead")["rows"] == [{"method": "rloo", "ahead": "–"}]  # it was an error
     assert list(_table(*files, "-m", "rloo")["rows"][0]) == ["method", "snr"]
@@ -1001,6 +1031,19 @@ def test_a_joint_table_is_no_wider_than_a_page_and_split_between_worlds(tmp_path
         ["one"], ["two"], ["three"]
     ]  # fmt: skip
     assert all(table.startswith("{lrrr}") for table in tables)
+
+
+def test_no_column_is_left_alone_where_parts_can_be_even() -> None:
+    """Four quantities where three had room were three and one."""
+    columns = [Column("bias", name, "", {}, []) for name in ("bias", "cosine", "error", "rank", "sign", "variance")]
+    for many, even in ((4, [2, 2]), (5, [3, 2]), (6, [3, 3])):
+        blocks = in_blocks(columns[:many], 3.0, lambda column: 1.0)
+        assert sorted(map(len, blocks), reverse=True) == even and list(itertools.chain(*blocks)) == columns[:many]
+    pair = [column._replace(below=below) for column in columns[:3] for below in ("two", "three")]
+    assert [len(block) for block in in_blocks(pair, 5.0, lambda column: 1.0)] in (
+        [4, 2],
+        [2, 4],
+    )  # none within a quantity
 
 
 def test_python_takes_and_shows_worlds_as_commands_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,6 +180,27 @@ def test_summary_and_choose_have_one_reading_of_rewards_at_events(tmp_path: Path
     assert "Ended traces" not in printed
 
 
+def test_numbers_that_average_out_are_not_called_one_number(tmp_path: Path) -> None:
+    """Of `turn_baseline`, which compares at each turn, it said that all actions of a trace have one number."""
+    lines = []
+    for k, paid in enumerate([1.0, -1.0, -1.0, 1.0]):
+        events = [
+            {
+                "id": f"e{i}",
+                "type": "message",
+                "agent": "ab"[i],
+                "turn": i,
+                "action": True,
+                "event_reward": paid * (1 - i),
+            }
+            for i in range(2)
+        ]
+        lines.append(trace(f"t{k}", "q", float(k > 1), events=events, edges=[]))
+    said = run("summary", write(tmp_path / "x.jsonl", lines), "-m", "turn_baseline").stdout
+    why = "numbers differ within a trace, but average out over the traces of each task."
+    assert f"\nBy turn_baseline no agent differs from the rest of its traces: {why}\n" in said
+
+
 def test_logs_without_outcomes_are_triaged(tmp_path: Path) -> None:
     tools = [("search", None), ("search", "error: no such page"), ("search", None), ("search", None), ("book", None)]
     log = write(tmp_path / "x.jsonl", [tool_log("a", "q", None, tools), tool_log("b", "q", None, [("book", None)])])

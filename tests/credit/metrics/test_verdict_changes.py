@@ -24,7 +24,9 @@ Drawn = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def changes(task: np.ndarray, side: np.ndarray, good: np.ndarray, wrong: np.ndarray) -> list[VerdictChange]:
-    return verdict_changes([VerdictErrors("checker", np.arange(len(task)), good, wrong, *[PART] * 3)], side, task)
+    return verdict_changes(
+        [VerdictErrors("checker", np.arange(len(task)), good, wrong, *[PART] * 3)], side, task, np.zeros_like(task)
+    )
 
 
 def chance(odds: np.ndarray) -> np.ndarray:

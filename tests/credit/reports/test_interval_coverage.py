@@ -24,6 +24,7 @@ from credit.reports.who_matters import Unit, who_matters
 from credit.sides.side_differences import side_differences
 from estimators.base import Credit
 from estimators.critic.calibration import _mean_and_width
+from graphs.kind_means import held_to_strata
 from graphs.task_means import (
     LEAST_TASKS,
     chance_above,
@@ -252,6 +253,32 @@ def test_successes_of_few_runs_of_tasks_of_one_side_are_covered_and_told_apart(t
         found.append(difference_interval(success(0.5), success(0.9))[0] > 0)
     within(held, tasks, rare=False)
     assert np.mean(found) > {12: 0.65, 20: 0.88, 40: 0.99}[tasks]
+
+
+@pytest.mark.parametrize("shift", [0.0, -0.1])
+@pytest.mark.parametrize("world", ["success", "logarithms"])
+def test_differences_within_kinds_are_covered_whatever_their_mix(world: str, shift: float) -> None:
+    """Without kinds, Welch's interval of these held the truth in 85 % of successes, and in 62 % of logarithms."""
+    rng, held, plain = np.random.default_rng(25), [], []
+    for _ in range(400):
+        size, kinds = int(rng.integers(40, 200)), int(rng.integers(2, 5))
+        second = np.arange(size) % 2 == 1
+        mix = rng.dirichlet(np.ones(kinds) * 2, 2)
+        kind = np.array([rng.choice(kinds, p=mix[int(one)]) for one in second])
+        if world == "success":
+            chance = rng.uniform(0.2, 0.9, kinds)[kind] + shift * second
+            numbers = (rng.random(size) < chance).astype(float)
+        else:
+            numbers = rng.normal(1.5 * rng.normal(size=kinds)[kind] + shift * second, rng.uniform(0.3, 1, kinds)[kind])
+        both = np.isin(kind, np.intersect1d(kind[second], kind[~second]))
+        numbers, second, kind = numbers[both], second[both], kind[both]
+        if min(second.sum(), (~second).sum()) >= LEAST_TASKS:
+            *_, low, high = held_to_strata(numbers, second, kind)
+            held.append(low <= shift <= high)
+            low, high = difference_interval(numbers[~second], numbers[second])
+            plain.append(low <= shift <= high)
+    within(held, world, rare=False)
+    assert np.mean(plain) < 0.9
 
 
 ABOVE: dict[str, tuple[Draw, Draw, float, float]] = {

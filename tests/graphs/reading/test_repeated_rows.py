@@ -81,7 +81,7 @@ def test_copies_are_named_with_their_number_and_the_first(
     assert not note.is_failure
     assert note.count == len(rows) - len(once)
     assert note.line == line + csv  # behind the header
-    assert csv or f"that of {original} again" in note.value
+    assert csv or f"equal to {original} in" in note.value
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -232,7 +232,7 @@ def test_a_step_that_is_read_twice_under_new_ids_is_named(tmp_path: Path, way: s
     with pytest.warns(UnreadWarning, match="repeated-rows") if "file" in way else contextlib.nullcontext():
         found = [problem for problem in read(tmp_path).problems if problem.kind == "repeated-rows"]
     assert [(problem.trace, problem.count) for problem in found] == [("y0", len(rows))] * ("file" in way)
-    assert all("that of trace 'x0' again" in problem.value for problem in found)
+    assert all("equal to that of trace 'x0'" in problem.value for problem in found)
 
 
 @pytest.mark.parametrize("fine", [True, False], ids=["scores", "passes"])
@@ -359,14 +359,13 @@ def test_the_row_that_is_named_is_no_call_that_was_made_twice(tmp_path: Path) ->
     once: Table = [{"trace": f"t{k // 4}", "reward": k // 4 % 2, "tokens": int(draw.integers(999))} for k in range(20)]
     once[1] = once[0]
     (note,) = noted(tmp_path, once * 2)
-    assert (note.line, note.value) == (23, "that of line 3 again")
+    assert (note.line, note.value) == (23, "equal to line 3 in every column")
 
 
-@pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
-def test_a_row_and_a_few_traces_again_are_named_where_real_numbers_tell_all_others_apart(tmp_path: Path) -> None:
-    """Fewer than eight were not, whatever their rewards."""
+def scored() -> Table:
+    """Sixteen traces of four calls, each with a reward that is a real number."""
     draw = np.random.default_rng(76)
-    once: Table = [
+    return [
         {
             "trace": f"t{k // 4}",
             "group": f"q{k // 16}",
@@ -377,13 +376,28 @@ def test_a_row_and_a_few_traces_again_are_named_where_real_numbers_tell_all_othe
         | {"event_reward": float(draw.normal())}
         for k in range(64)
     ]
+
+
+@pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
+def test_a_row_and_a_few_traces_again_are_named_where_real_numbers_tell_all_others_apart(tmp_path: Path) -> None:
+    """Fewer than eight were not, whatever their rewards."""
+    once = scored()
     assert not noted(tmp_path, once)
     (note,) = noted(tmp_path, [*once, once[7]])
-    assert (note.line, note.value) == (65, "that of line 8 again")
+    assert (note.line, note.value) == (65, "equal to line 8 in every column")
     (note,) = noted(tmp_path, once + [row | {"trace": f"{row['trace']} again"} for row in once[:16]])
-    assert note.line == 65 and note.value.startswith("that of trace 't0' again") and note.count == 16
+    assert note.line == 65 and note.value.startswith("equal to that of trace 't0'") and note.count == 16
     coarse = [row | {"event_reward": round(row["event_reward"], 1)} for row in once]
     assert not noted(tmp_path, [*coarse, coarse[7]])
+
+
+@pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
+def test_rows_of_a_copied_trace_are_counted_with_that_trace_alone(tmp_path: Path) -> None:
+    """They were named as copies of single rows, too: 15 rows counted twice where 8 did."""
+    once = [row | {"token_ids": [k, 7], "token_log_probs": [-9.25, -8.5]} for k, row in enumerate(scored())]
+    again = [row | {"trace": "t0 again"} for row in once[:4]]
+    found = noted(tmp_path, [*once[:8], once[7], *once[8:], *again])
+    assert [(note.line, note.count) for note in found] == [(9, 1), (66, 4)]
 
 
 @pytest.mark.parametrize("kind", ["scores of few kinds", "a policy that does not vary"])

@@ -322,7 +322,9 @@ def test_a_batch_or_a_group_that_may_stand_twice_is_not_called_unbiased(again: s
         warnings.simplefilter("error")
         once = RowAdvantages("rloo", strict=True)(**columns).metrics
     assert once["credit/condition/unbiased"] == 1
-    named_where_not_unbiased({name: column[taken] for name, column in columns.items()}, again != "row")
+    columns = {name: column[taken] for name, column in columns.items()}
+    named_where_not_unbiased(columns, again != "row")
+    named_where_not_unbiased(columns | {"order": np.arange(len(taken))}, False)  # as the warning says
 
 
 def named_where_not_unbiased(columns: dict[str, Any], copied: bool, method: str = "rloo", **more: Any) -> None:
