@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -347,9 +348,11 @@ def of_benchmarks(
             about[bench], notes[bench] = "", [*of.about, *of.notes]
     texts: list[str] = []
     labels: dict[str, str] = {}
+    parts: Counter[str] = Counter()
     for block in blocks:
         of_block = list(dict.fromkeys(column.bench for column in block))
-        further = f" {len(texts) + 1}" * (of_block[0] in labels)
+        parts[of_block[0]] += 1
+        further = f" {parts[of_block[0]]}" * (of_block[0] in labels)
         label = name if len(blocks) == 1 else f"{name} {of_block[0]}{further}"
         see = "".join(rf"; notes: Table~\ref{{{labels[bench]}}}" for bench in of_block if bench in labels)
         below = [note for bench in of_block if bench not in labels for note in notes[bench]] + [*last] * (not texts)

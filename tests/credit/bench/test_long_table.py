@@ -858,6 +858,9 @@ def test_what_has_no_room_stands_in_a_table_of_each_benchmark(tmp_path: Path) ->
     assert captions[1].endswith(r"; notes: Table~\ref{tab:all-bias}") and "ref" not in captions[0] + captions[2]
     assert ["1 is the same direction" in text for text in floats] == [True, False, False]
     assert ["Negative: the advantage has the wrong sign" in text for text in floats] == [False, False, True]
+    _table(*call[2:], "-o", tmp_path / "all.tex", "--width", "240")
+    labels = re.findall(r"\\label{tab:all-snr(.*)}", (tmp_path / "all.tex").read_text())
+    assert labels == ["", "-2"]  # which had the number of all tables
 
 
 def test_captions_of_latex_are_short_and_notes_are_no_advice_for_a_shell(tmp_path: Path) -> None:
