@@ -397,7 +397,7 @@ def test_one_rule_says_which_numbers_are_equal(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr("credit.bench.rounding.ROUNDING", rounding)
         for ends in ((math.nan, math.nan), (0.1, 0.3)):
             of_snr = Difference("b", "a", 10, 8, 0.2, *ends, 80, 20).text()
-            of_truth = _less(OfTruth("b", "a", "additive", "sign", 0.2, *ends, 50, 900))
+            of_truth = _less(OfTruth("b", "a", "additive", "sign", 0.2, *ends, 50, 900, 8))
             of_file = table_of([Measured("b", "snr", 0.2, *ends, less="a")]).column("mark")[0].as_py()
             assert [said == "equal" for said in (of_snr, of_truth, of_file)] == [equal] * 3
 
