@@ -32,7 +32,7 @@ from credit.cli.benchmarks.bench_snr import _numbers as of_snr
 from credit.cli.benchmarks.bench_train import _about, _caveats, _notes, _settings
 from credit.cli.benchmarks.bench_train import _numbers as of_training
 from credit.cli.benchmarks.bench_truth import _less
-from credit.cli.benchmarks.long_table import Column, in_blocks, latex, save_numbers
+from credit.cli.benchmarks.long_table import Column, Told, in_blocks, latex, of_benchmarks, save_numbers
 from credit.cli.benchmarks.measured import OPTIONS, Measured, brackets, of_all_sizes, of_run, table_of, with_absent
 from credit.cli.benchmarks.to_write import SUBJECTS, to_write
 from credit.methods.own_functions import function_of, own_name
@@ -469,6 +469,9 @@ def test_latex_keeps_to_the_width_of_a_column_or_a_page() -> None:
     assert (
         r"mine:b & $-0.024$ ($-0.073$ to $+0.021$) \\" in kinds[1] and r"{\scriptsize (" in kinds[3]
     )  # has room beside
+    headed = [Column("snr", f"snr less that of {name}", "", {"a": "0.1"}, long[:1]) for name in ("a" * 30, "b" * 30)]
+    joint = of_benchmarks(headed, ["a"], "t", {"snr": Told("snr", (), [])}, [])
+    assert joint.count(r"\begin{tabular}") == 2  # one head was as wide as the page
     narrow = latex(long[:3], "t", page=240)
     assert r"\begin{table}" in narrow and narrow.count(r"\begin{tabular}") == 2  # of a column of a paper
 
@@ -1040,13 +1043,10 @@ def test_no_column_is_left_alone_where_parts_can_be_even() -> None:
     """Four quantities where three had room were three and one."""
     columns = [Column("bias", name, "", {}, []) for name in ("bias", "cosine", "error", "rank", "sign", "variance")]
     for many, even in ((4, [2, 2]), (5, [3, 2]), (6, [3, 3])):
-        blocks = in_blocks(columns[:many], 3.0, lambda column: 1.0)
+        blocks = in_blocks(columns[:many], 3.0, len)
         assert sorted(map(len, blocks), reverse=True) == even and list(itertools.chain(*blocks)) == columns[:many]
     pair = [column._replace(below=below) for column in columns[:3] for below in ("two", "three")]
-    assert [len(block) for block in in_blocks(pair, 5.0, lambda column: 1.0)] in (
-        [4, 2],
-        [2, 4],
-    )  # none within a quantity
+    assert {len(block) for block in in_blocks(pair, 5.0, len)} == {4, 2}  # none within a quantity
 
 
 def test_python_takes_and_shows_worlds_as_commands_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
