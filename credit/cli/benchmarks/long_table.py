@@ -93,10 +93,12 @@ def table_or_latex(context: click.Context, parameter: click.Parameter, path: Pat
     return path
 
 
-width_option = click.option(
-    "--width", type=Number(100), default=TEXT, show_default=True, metavar="POINTS",
-    help="How wide a page is for tables in LaTeX; a column of a paper has about 240, both 505.",
-)  # fmt: skip
+def width_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--width POINTS` of LaTeX."""
+    return click.option(
+        "--width", type=Number(100), default=TEXT, show_default=True, metavar="POINTS",
+        help="How wide a page is for tables in LaTeX; a column of a paper has about 240, both 505.",
+    )(command)  # fmt: skip
 
 
 def long_table_option(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
