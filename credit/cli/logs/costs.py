@@ -93,7 +93,7 @@ def costs(
 
     traces = read_traces(paths, **reading)
     rows, groups, stated = cost_rows(traces, by, prices), group_costs(traces), stated_sums(traces)
-    gaps = PriceGaps(*([] for _ in range(9))) if prices is None else price_gaps(traces, prices)
+    gaps = PriceGaps([], [], [], [], [], [], [], [], []) if prices is None else price_gaps(traces, prices)
     total, unlike = total_costs(rows, traces.sizes.traces), unlike_tasks(traces) if "system" in by.split(",") else ""
     if as_json:
         *plain, whole = (
