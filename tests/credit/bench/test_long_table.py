@@ -1013,14 +1013,16 @@ def test_what_is_missing_is_told_once_in_whole_sentences_and_by_the_word_of_its_
     assert any("& refused" in line for line in notes)
 
 
-def test_what_ones_own_function_does_with_event_rewards_is_not_measured_without_any() -> None:
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize(
+    "bench", ["snr --quick --lengths 10,30", "truth --traces 80 --world additive", "train --quick --steps 2"]
+)
+def test_what_ones_own_function_does_with_event_rewards_is_not_measured_without_any(bench: str) -> None:
     """Nothing told that truth, snr and train pay no event, where `bias` does."""
-    rest = {"truth": "--traces 80 --world additive", "snr": "--quick --lengths 10,30", "train": "--quick --steps 2"}
-    for bench, more in rest.items():
-        for method, told in (("estimators:rloo", 1), ("rloo", 0)):
-            found = CliRunner().invoke(cli, ["bench", bench, "-m", f"grpo,{method}", *more.split()])
-            assert found.exit_code == 0, found.output
-            assert found.stdout.count("no event has a reward of its own here") == told, bench
+    for method, told in (("estimators:rloo", 1), ("rloo", 0)):
+        found = CliRunner().invoke(cli, ["bench", *bench.split(), "-m", f"grpo,{method}"])
+        assert found.exit_code == 0, found.output
+        assert found.stdout.count("no event has a reward of its own here") == told, bench
 
 
 def test_a_joint_table_is_no_wider_than_a_page_and_split_between_worlds(tmp_path: Path) -> None:
