@@ -90,7 +90,7 @@ def test_in_one_log_of_20_at_most_something_is_blamed_for_a_release(world: dict[
 
 
 @pytest.mark.sampled(others="slow")
-@pytest.mark.parametrize("world", [{"runs": 1, "tasks": 60}, {"runs": 4}])  # with two runs of a task on each side in 58 %
+@pytest.mark.parametrize("world", [{"runs": 1, "tasks": 60}, {"runs": 4}])  # both sides have two runs of a task in 58 %
 @pytest.mark.parametrize(
     ("of", "words"), [("model", "runs in which coder has small"), ("tool", "failed last calls of migrate by lead")]
 )
