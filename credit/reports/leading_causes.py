@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from credit.reports.cause_candidates import ALMOST
+from credit.reports.cause_candidates import ALMOST, Candidate
 from credit.reports.cause_evidence import cause_evidence
 from credit.reports.cause_tests import CLOSE, CauseTest, more_failed, told_by_others
 from credit.reports.compared_causes import Counted, compared_causes, of_each
@@ -37,6 +37,7 @@ MOST = 2
 """Causes that are named, and one more beside those that are beyond chance."""
 
 FOLLOWS = "what went wrong before may be why"
+OF_ALL = "all tasks, of which harder ones may be why"
 
 
 def leading_causes(
@@ -120,6 +121,7 @@ def leading_causes(
     lacks = counted_ones & lacking_traces(traces)
 
     def told(i: int, row: int, text: str) -> LeadingCause:
+        odd = tests[i].odd and not tests[i].sure
         one, at = found[i].one, _where_told(traces, found[i], by[i], of_kind[i], judged, sure=tests[i].sure > 0)
         words = f"runs of kind {printable(at.kind, NAME)}{one.words.removeprefix('runs')}" if at.single else one.words
         return LeadingCause(
@@ -137,16 +139,16 @@ def leading_causes(
             of_traces=int(at.tells.sum()),
             passed_over=int((at.having & ~found[i].lasting & counted_ones).sum()),
             lacking=int((lacks & ~one.tells).sum()),
-            untold=int((counted_ones & ~one.tells & ~lacks).sum()),
+            untold=int((counted_ones & ~one.tells & ~lacks & _asked(traces, one)).sum()),
             others=bool(judged.succeeded.any()) and not judged.both,
             kinds=judged.kinds,
             of_sides=of_sides(np.flatnonzero(at.having), side),
             more_often="" if one.test else _more_often(traces, at.having, at.tells & counted_ones),
-            beyond_chance=tests[i].sure > 0 if judged.both else None,
-            p=_known(tests[i].p),
+            beyond_chance=tests[i].sure > 0 or odd if judged.both else None,
+            p=None if odd else _known(tests[i].p),
             close=tests[i].close and tests[i].p < CLOSE,
             wider=i in wider,
-            across=tests[i].across,
+            across=OF_ALL if odd else tests[i].across,
             evidence=evidence[named.index(i)],
             of_team=one.of_team,
             where_varied=at.varied.where_varied() if at.varied else None,
@@ -196,6 +198,16 @@ def _where_told(
     return _Where(having, tells, varied, kind, mostly, single=by.single is not None and kind != "")
 
 
+def _asked(traces: Traces, one: Candidate) -> np.ndarray:
+    """The traces whose log may leave open whether they have a cause: none in which its agents do not act."""
+    if one.of_team or one.of_run:
+        return np.ones(traces.sizes.traces, bool)
+    graph, n = traces.graph, traces.sizes.events
+    name, trace = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_ids)[:n]], np.asarray(graph.trace_ids)[:n]
+    asked: np.ndarray = np.isin(np.arange(traces.sizes.traces), trace[np.isin(name, name[one.rows])])
+    return asked
+
+
 def _known(p: float) -> float | None:
     return None if math.isnan(p) else p
 
@@ -212,9 +224,10 @@ def _in_time(traces: Traces, having: np.ndarray, tells: np.ndarray, side: np.nda
 
 
 def _one_side(one: Counted, judged: JudgedTraces, side: np.ndarray | None, heads: Sequence[str]) -> OneSide | None:
-    """The side of all traces that have something; None of several, and where no other one tells whether it has it."""
+    """The side of all traces that have something; None of several, and where no other one tells whether it has it, or
+    fewer than `LEAST_TASKS` have it."""
     known = one.one.tells & (judged.failed | judged.succeeded)
-    if side is None or not (one.having & known).any():
+    if side is None or (one.having & known).sum() < LEAST_TASKS:
         return None
     of = int(side[one.having & known][0])
     if of < 0 or (side[one.having] != of).any() or not (known & (side == 1 - of)).any():

@@ -71,7 +71,7 @@
   const by_side = (one) => (sides ? `${sentence(sides.heads.map((head, i) => `in ${head} ${number(one.of_sides[i])} of ${plural(triage.sides[i], "trace")}`).join(", "))} ` : "");
   const said = (name, ...text) => make("p", {}, make("b", {}, `${name} `), ...text);
   const listed = (name, lines) => (lines.length < 2 ? lines.map((line) => said(name, ...[line].flat())) : [make("div", {}, make("b", {}, name), make("ul", {}, ...lines.map((line) => make("li", {}, ...[line].flat()))))]);
-  document.getElementById("lead").append(...findings.map((one) => said(`${one.name}${one.name === "What failed" ? of_log : ""}:`, ...prose(one.told), one.trace && " ", one.trace && opener(one.trace, one.event || undefined, "Show it"))));
+  document.getElementById("lead").append(...findings.map((one) => said(`${one.name}${one.name.startsWith("What failed") ? of_log : ""}:`, ...prose(one.told), one.trace && " ", one.trace && opener(one.trace, one.event || undefined, "Show it"))));
 
   /* What stands behind them. */
   const whole = priced ? asked.total.money.total : paid && Math.abs(paid.total - asked.total.logged_money.total) <= 1e-6 * paid.total ? paid.total : null;
@@ -86,7 +86,7 @@
   const others = causes.filter((cause) => !findings.some((one) => one.trace === cause.trace && one.event === cause.event));
   const further = others.map((one) => [...prose(sentence(one.told)), " ", by_side(one), opener(one.trace, one.event, "Show it")]);
   section("detail", "In more detail", ...[
-    ...listed(findings.some((one) => one.name === "What went wrong most" && !one.trace) ? "What may have gone wrong:" : "What else went wrong:", [...further, ...triage.untold.map(prose)]),
+    ...listed(others.some((one) => one.beyond_chance === false) ? "What may have gone wrong:" : "What else went wrong:", further),
     sides ? said(`F${sides.change.slice(1)}:`, ended(sides.changed)) : null,
     ...listed("Where it comes from:", sides ? sides.origins.map((one) => prose(sentence(one))) : []),
     ...listed("But:", sides ? sides.caveats : []),
@@ -180,6 +180,21 @@
       table([["trace", (r) => opener(r.trace), "i", ids], ...(traces.some((r) => r.group !== r.trace) ? [["group", (r) => r.group, "i"]] : []), ...(scored.length ? [[`outcome${of_log}`, (r) => number(r.reward), "n"]] : []),
         ...least("events", "actions", "agents", "tokens", "errors")],
       traces, "All traces"), unheld(traces)));
+
+  const { days } = overview;
+  if (days.periods.length > 1) {
+    const [bad, good] = days.kinds, parts = [[bad, (r) => r.failed, "minus"], [good, (r) => r.known - r.failed, "plus"], ["without an outcome", (r) => r.traces - r.known, "none"]];
+    const rate = (r) => (r.known ? `${number(r.failed)} of ${number(r.known)}` : "–");
+    const picture = chart(`Runs by ${days.unit}`, () => ({ height: tall(days.periods.length), option: {
+      grid: { left: margin(130), right: 40, top: 10, bottom: 44 }, dataZoom: window_(days.periods.length),
+      xAxis: { type: "value", ...axis({ more: { name: `runs: from the left ${parts.map(([name]) => name).join(", ")}` } }) }, yAxis: vertical(days.periods, (r) => r.begin, 130),
+      tooltip: tooltip((at) => { const r = days.periods[at.dataIndex]; return `${r.begin}\n${plural(r.traces, "run")}, ${bad} ${rate(r)}`; }),
+      series: parts.map(([name, of, tint]) => ({ name, type: "bar", stack: "runs", barMaxWidth: 16, data: days.periods.map(of), itemStyle: { color: color(tint) } })),
+    } }));
+    section("days", `Runs by ${days.unit}`, picture.box,
+      make("details", {}, make("summary", {}, "As a table"), table([[`${days.unit} (UTC)`, (r) => r.begin], ["runs", (r) => number(r.traces), "n"], [bad, rate, "n"],
+        ...(days.paid_in ? [[days.paid_in, (r) => `${r.whole || r.cost == null ? "" : "≥ "}${number(r.cost)}`, "n"]] : [])], days.periods, `Runs by ${days.unit}`)));
+  }
 
   if (differences.comparison.length) {
     const [bad, good] = differences.kinds, Bad = bad[0].toUpperCase() + bad.slice(1);
