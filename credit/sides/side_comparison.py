@@ -314,18 +314,19 @@ class SideComparison(ComparedSides):
         """
         return "; ".join(self._of_each_cost(certain))
 
+    @property
+    def _tests_agents(self) -> bool:
+        return any(one.test is not None and one.test.p is not None for of in self.agents.values() for one in of)
+
     def _of_each_cost(self, certain: bool) -> list[str]:
         """`by_agent` of each cost, and of runs in which agents act."""
         own = {name: any(one.rises is not None for one in of) for name, of in self.agents.items()}
         rows = [row for row in self.rows if row.metric in own and (row.worth_telling or own[row.metric])]
-        tests = [
-            one.test for of in self.agents.values() for one in of if one.test is not None and one.test.p is not None
-        ]
-        rows = rows or [row for row in self.rows if row.metric in own and not (certain or tests)]
+        rows = rows or [row for row in self.rows if row.metric in own and not certain]
         told = [agents_of_change(row, self.agents[row.metric], self.alone) for row in rows]
         told += [one for name, of in self.agents.items() for one in agents_that_changed(name, of)]
         starred = any(own[row.metric] for row in rows)
-        end = "* beyond chance" if starred else "agents undecided" if tests else "agents not tested"
+        end = "* beyond chance" if starred else "agents undecided" if self._tests_agents else "agents not tested"
         told = [*filter(None, told)]
         return [*told[:-1], f"{told[-1]}; {end}"] if told else []
 
@@ -482,7 +483,14 @@ class SideComparison(ComparedSides):
         of_trace = "means of a trace: " * (not numbers.startswith(OTHERS))
         lines += sentences(numbers and f"{of_trace}{numbers}")
         times = told_times(self.times)
-        whose = self.by_team(), self.by_owner(), self.by_tool(), times, self.by_verdict(certain=True), self.by_agent()
+        whose = (
+            self.by_team(),
+            self.by_owner(),
+            self.by_tool(),
+            times,
+            self.by_verdict(certain=True),
+            self.by_agent(certain=self._tests_agents),
+        )
         return lines + sentences(*whose)
 
     def hints(self) -> list[str]:
