@@ -21,7 +21,7 @@ from credit.sides.side_comparison import SideComparison
 from graphs.text import begin_of, counted, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["MORE_ON_SYSTEMS", "MOST", "MainFinding", "main_findings", "swap_unexplained"]
+__all__ = ["MORE_ON_SYSTEMS", "MOST", "MainFinding", "main_findings"]
 
 MOST = 6
 """Lines."""
@@ -62,9 +62,9 @@ def main_findings(
     """What failed, of which traces that is known, what changed, what went wrong most, what a verdict is worth, what was
     lost, where time goes, where to look first.
 
-    Of more than `MOST` these give way, the first named first: a third cause, where to look first, a second cause; of
-    causes that are beyond chance a third one, where time goes, what was lost, what a verdict is worth. An undecided
-    cause beside one that is beyond chance has few words here; where all are far from it, none has.
+    Of more than `MOST` these give way, the first named first: where to look first, a third cause, where time goes, what
+    was lost, what a verdict is worth, a second cause. Of failed and succeeded traces a cause stands here if it is
+    beyond chance, or of one side alone; without any, one line says so.
 
     Args:
       traces: what was read.
@@ -88,47 +88,38 @@ def main_findings(
         where = "".join(f" {_sentence(more)}" for more in (compared.by_team(), compared.in_time) if more)
         name = f"What changed {compared.sides.change}"
         found.append((1, MainFinding(name, f"{change}{where} {others}".rstrip())))
-    far = bool(causes) and all(one.is_far for one in causes)
-    if far:
-        found.append((2, MainFinding("What went wrong most", f"No {triaged.none_commoner()}.")))
-        causes = ()  # these are told below
+    if triaged.unsure:
+        found.append((2, MainFinding("What went wrong most", _sentence(triaged.look_first()))))
+    causes = [one for one in causes if one.beyond_chance is not False or one.one_side]  # others are told below
     for place, one in enumerate(causes):
         told = f"{_sentence(one.told())}{'' if one.one_side else _by_side(one.of_sides, triaged, compared)}"
         name = "Only on one side" if one.one_side else "What else went wrong" if place else "What went wrong most"
-        if place and causes[0].beyond_chance and not one.beyond_chance and not one.one_side:
-            one = dataclasses.replace(one, trace="", event="")  # it is told below, with its event
-            name, told = "What else may have gone wrong", _sentence(f"{one.words} (undecided)")
         gives_way = (2, 2, 4) if one.beyond_chance else (2, 5, 7)
         found.append((gives_way[min(place, 2)], MainFinding(name, told, one.trace, one.event)))
-    swap, _, run = swap_unexplained(differing, causes)
-    if swap:
+    swap, run = differing.swap
+    if swap and not any(one.beyond_chance for one in causes):  # which may be why
         found.append((2, MainFinding("What may have gone wrong", _sentence(swap), run)))
     both = [one for one in verdicts if not one.good.all() and one.good.any()]
     poor = [one for one in both if one.found]
     worth = [f"{one.told()}." for one in ranked if one.worth_telling or not (both or math.isnan(one.low))][:1]
-    if (of := next(iter(poor or both), None)) is not None:
-        more = f" So do those of {', '.join(one.name for one in poor[1:])}." * (len(poor) > 1)
-        worth.insert(0, f"{of.in_short(chosen_outcome(traces))}{more}")
+    of = next(iter(poor or both), None)
+    name = of.name if of else ranked[0].name if worth else ""
+    outcome = chosen_outcome(traces) or "the outcome" * (name in traces.by_people)
+    if of is not None:
+        more = f" So do those of {', '.join(one.name for one in poor[1:])}." * (len(poor) > 1 and not outcome)
+        worth.insert(0, f"{of.in_short(outcome)}{more}")
     if worth:
-        found.append((3, MainFinding("What a verdict is worth", " ".join(worth))))
+        first, second = (f"{printable(of, 60)}{' (by people)' * (of in traces.by_people)}" for of in (name, outcome))
+        found.append((3, MainFinding(f"How {first} agrees with {second}" if outcome else "What a verdict is worth",
+                                     " ".join(worth))))  # fmt: skip
     if told := " ".join(map(_sentence, filter(None, lost))):
         found.append((4, MainFinding("What was lost", told)))
     if triaged.slowest:
         found.append((4, MainFinding("Where time goes", _sentence(triaged.slowest))))
-    if not far and (look := _look_first(causes, triaged, compared)):
+    if look := _look_first(causes, triaged, compared):
         found.append((6, look))
     kept = sorted(sorted(range(len(found)), key=lambda i: found[i][0])[:MOST])
     return [found[i][1] for i in kept]
-
-
-def swap_unexplained(differing: OutcomeDifferences, causes: Sequence[LeadingCause]) -> tuple[str, str, str]:
-    """`OutcomeDifferences.swap`; empty where a cause is beyond chance, which may be why.
-
-    Args:
-      differing: `outcome_differences` of the traces.
-      causes: `leading_causes` of these.
-    """
-    return ("", "", "") if any(one.beyond_chance for one in causes) else differing.swap
 
 
 def _sentence(text: str) -> str:
@@ -177,13 +168,16 @@ def _went_wrong(traces: Traces, triaged: Triage) -> str:
 
 
 def _look_first(causes: Sequence[LeadingCause], triaged: Triage, compared: SideComparison | None) -> MainFinding | None:
-    """How traces end early, and the first of the events to look at, where it is not that of the first cause."""
+    """How traces end early, and the first of the events to look at, where it is not that of the first cause; where no
+    cause is beyond chance, the trace of a number that is."""
     first, worst = triaged.look_first(), next(iter(triaged.suspects), None)
+    if triaged.unsure:
+        by_number = worst is not None and worst.position is None
+        return MainFinding("Look first", f"{_sentence(worst.why)}", worst.trace) if worst and by_number else None
     if worst is None or (causes and (worst.trace, worst.event) == (causes[0].trace, causes[0].event)):
         return MainFinding("Look first", first) if first else None
     text, _, asked = worst.text.partition(" ← ")
     whose = f"{printable(worst.agent, AGENT)}, " if worst.agent else ""
-    whose = f"First in the table below: {whose}" if whose and triaged.unsure else whose
     quoted = " ← ".join(filter(None, (begin_of(text, TEXT), printable(asked, AGENT))))
     said = f"{whose}{worst.why if whose else _sentence(worst.why)[:-1]}{f' ({quoted})' if quoted else ''}."
     if worst.traces > 1:

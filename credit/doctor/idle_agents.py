@@ -21,9 +21,8 @@ __all__ = ["IdleAgent", "costly_agents", "idle_agents", "idle_losses"]
 
 NAME = 40
 """Length of a name in a sentence."""
-MUCH = 0.25
-"""Part of the cost from which an agent is told whatever is known of its gain. One of less is, where no gain as large as
-its part may be."""
+GAIN = 0.15
+"""Part of the traces in which an agent that helps little surely helps at most."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,20 +102,18 @@ def idle_losses(traces: Traces, differing: OutcomeDifferences, prices: Prices | 
 
 
 def costly_agents(differing: OutcomeDifferences) -> dict[str, str]:
-    """What agents cost that may be of no use, in sentences, the costliest first: those of `LEAST_PART` of all of which
-    it is undecided whether they help, from `MUCH` on, and of less where they do not by as large a part of the traces.
+    """What agents cost that help little, in sentences, the costliest first: those of `LEAST_PART` of all that
+    surely help in at most `GAIN` of the traces, and in less than that part.
 
     Args:
       differing: `outcome_differences`, with what agents were paid.
     """
     paid = sorted(differing.agents_paid.items(), key=lambda one: -one[1])
     return {
-        name: f"{percent(part)} of the {differing.paid_in} went into {printable(name, NAME)}, and whether it "
-        f"helps is undecided ({differing.adds(name)}; it may be called where runs go wrong)"
+        name: f"{percent(part)} of the {differing.paid_in} went into {printable(name, NAME)}, which "
+        f"helps little, if at all ({differing.adds(name)}; it may be called where runs go wrong)"
         for name, part in paid
-        if part >= LEAST_PART
-        and name in differing.agents_alike
-        and (part >= MUCH or differing.agents_alike[name][2] <= part)
+        if part >= LEAST_PART and name in differing.agents_alike and differing.agents_alike[name][2] <= min(part, GAIN)
     }
 
 

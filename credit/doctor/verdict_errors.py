@@ -103,17 +103,20 @@ class VerdictErrors:
         """What it passes, and where its verdicts say little that they do, of the system in which it is not all traces.
 
         Args:
-          outcome: the reward that was chosen as the outcome, and may be what errs; "" where none was.
+          outcome: what it is held against, where that may be what errs: a reward that was chosen of several, or any one
+            beside what people say; "" elsewhere.
         """
+        if outcome:
+            passed, failed, refused, _ = self.counts()
+            rejects = part_of(refused, failed - passed + refused)
+            points = self._points(" percentage point")
+            told = f"{self.name} {self.passes()}, a difference of {points}; full agreement has 100, a coin 0"
+            return f"{told}. Of runs that {self.name} rejects, {outcome} passes {rejects}."
         one = self.worst if self.found and not self._alone else self
         system = next((f" on {printable(name, 60)}" for name, each in self.systems.items() if each is one), "")
         told = f"{self.name}'s verdicts{system} say little: it" if self.found else self.name
-        told += (
-            f" {one.passes()}, a difference of {one._points(' percentage point')}. A perfect verdict has 100, a coin 0."
-        )
-        passed, failed, refused, _ = one.counts()
-        rejects = part_of(refused, failed - passed + refused, "runs")
-        return f"{told} Or the outcome errs: {outcome} passes {rejects} that {self.name} rejects." if outcome else told
+        points = one._points(" percentage point")
+        return f"{told} {one.passes()}, a difference of {points}. A perfect verdict has 100, a coin 0."
 
     def told(self) -> str:
         """The sentences on it."""

@@ -15,7 +15,7 @@ from credit.doctor.verdict_errors import verdict_errors
 from credit.ledger.entry_rows import ENTRIES
 from credit.ledger.receipts.receipt import LEGEND
 from credit.ledger_summary import ledger_summary
-from credit.main_findings import MORE_ON_SYSTEMS, main_findings, swap_unexplained
+from credit.main_findings import MORE_ON_SYSTEMS, main_findings
 from credit.method_summary import credit_hints, empty_notes
 from credit.methods.absent_outcomes import channels_instead
 from credit.metrics.part_costs import agents_paid
@@ -28,7 +28,7 @@ from credit.reports.agents_by_kind import agents_by_kind
 from credit.reports.comparison import compare
 from credit.reports.corpus import survey
 from credit.reports.judged_traces import judged_traces
-from credit.reports.leading_cause import LeadingCause, left_untold
+from credit.reports.leading_cause import LeadingCause
 from credit.reports.leading_causes import leading_causes
 from credit.reports.outcome_differences import OutcomeDifferences, outcome_differences
 from credit.reports.task_kinds import failed_by_kind
@@ -157,8 +157,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         | {"name": _name(differing, causes), "terms": differing.terms(), "comparison": differing.comparison()},
         "triage": dataclasses.asdict(found)
         | {"legend": TRIAGE, "commonness": found.commonness()}
-        | {"causes": [dataclasses.asdict(one) | {"told": one.told()} for one in causes]}
-        | {"untold": left_untold(causes, differing.lacking_agents(), swap_unexplained(differing, causes)[1])},
+        | {"causes": [dataclasses.asdict(one) | {"told": one.told()} for one in causes]},
         "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices, findings.success_at),
         "verdicts": [one.as_json(*by_side) for one in verdicts],
         "verdicts_by_system": "" if findings.sides is not None else verdicts_by_system(traces, verdicts),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+from collections.abc import Sequence
 
 from credit.reports.cause_evidence import CauseEvidence
-from credit.reports.handoffs import instead_of, without_agent
 from graphs.text import begin_of, counted, printable
 
-__all__ = ["NAME", "LeadingCause", "OneSide", "left_untold", "told_causes"]
+__all__ = ["NAME", "LeadingCause", "OneSide", "told_causes"]
 
 NAME, SAID = 40, 100
 """Length of a name in a sentence, and of what a failed call said there."""
@@ -84,7 +84,8 @@ class LeadingCause:
         not beyond chance within that side; None elsewhere.
       in_time: that a model's runs began mostly later than others, or earlier, in words; "" where they did not.
       late: that it is what is done last in its runs, or may follow from what went wrong, in words; "" of others.
-      lacking, untold: how many more lack lines, or have a log that does not tell for another reason.
+      lacking, untold: how many more lack lines, or have a log that does not tell for another reason, though its agents
+        act there.
     """
 
     words: str
@@ -120,12 +121,6 @@ class LeadingCause:
     one_side: OneSide | None = None
     in_time: str = ""
     late: str = ""
-
-    @property
-    def is_far(self) -> bool:
-        """Whether its test within tasks is neither beyond chance nor near that."""
-        tested = self.beyond_chance is False and self.evidence is not None and self.evidence.low is not None
-        return tested and not (self.close or self.across or self.one_side or self.where_varied)
 
     def told(self) -> str:
         """The cause with its counts, and what one of its events says."""
@@ -173,27 +168,10 @@ class LeadingCause:
         )
 
 
-def told_causes(causes: tuple[LeadingCause, ...]) -> list[str]:
+def told_causes(causes: Sequence[LeadingCause]) -> list[str]:
     """A sentence on each cause, with the event to look at, which it quotes."""
     told = (
         f"{one.told()}, {'quoted is' if one.text else 'such as'} event {one.event} of trace {one.trace}."
         for one in causes
     )
     return [f"{one[0].upper()}{one[1:]}" for one in told]
-
-
-def left_untold(causes: tuple[LeadingCause, ...], acting: list[str], told_above: str = "") -> list[str]:
-    """A sentence on agents that failed traces lack beyond chance and that no cause names; none without such.
-
-    Args:
-      causes: what went wrong most.
-      acting: names of agents that fewer failed traces have, beyond chance.
-      told_above: one of them that is told elsewhere.
-    """
-    told = [one.words for one in causes]
-    left = [printable(name, NAME) for name in acting if name != told_above
-            and not any(words.endswith(without_agent(name).removeprefix("runs")) for words in told)
-            and not any(words.endswith(instead_of(name)) for words in told)]  # fmt: skip
-    sure = any(one.beyond_chance for one in causes)
-    too, why = (", too", "a cause above, or how long traces are,") if sure else ("", "how long traces are, or chance,")
-    return [f"More failed traces lack {' and '.join(left)}{too}, as is told below: {why} may be why."] if left else []

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from credit.reports.cause_candidates import ALMOST
+from credit.reports.cause_candidates import ALMOST, Candidate
 from credit.reports.cause_evidence import cause_evidence
 from credit.reports.cause_tests import CLOSE, CauseTest, more_failed, told_by_others
 from credit.reports.compared_causes import Counted, compared_causes, of_each
@@ -137,7 +137,7 @@ def leading_causes(
             of_traces=int(at.tells.sum()),
             passed_over=int((at.having & ~found[i].lasting & counted_ones).sum()),
             lacking=int((lacks & ~one.tells).sum()),
-            untold=int((counted_ones & ~one.tells & ~lacks).sum()),
+            untold=int((counted_ones & ~one.tells & ~lacks & _asked(traces, one)).sum()),
             others=bool(judged.succeeded.any()) and not judged.both,
             kinds=judged.kinds,
             of_sides=of_sides(np.flatnonzero(at.having), side),
@@ -194,6 +194,16 @@ def _where_told(
     most = by.single is not None and not kind and count.max() > count.sum() / 2
     mostly = (names[int(count.argmax())], int(count.max())) if most else None
     return _Where(having, tells, varied, kind, mostly, single=by.single is not None and kind != "")
+
+
+def _asked(traces: Traces, one: Candidate) -> np.ndarray:
+    """The traces whose log may leave open whether they have a cause: none in which its agents do not act."""
+    if one.of_team or one.of_run:
+        return np.ones(traces.sizes.traces, bool)
+    graph, n = traces.graph, traces.sizes.events
+    name, trace = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_ids)[:n]], np.asarray(graph.trace_ids)[:n]
+    asked: np.ndarray = np.isin(np.arange(traces.sizes.traces), trace[np.isin(name, name[one.rows])])
+    return asked
 
 
 def _known(p: float) -> float | None:

@@ -18,10 +18,9 @@ MOST = 0.8
 
 
 class LongerSwap(NamedTuple):
-    """Such runs, in words; the agent that these lack; and a failed one, by its place among the traces compared."""
+    """Such runs, in words; and a failed one, by its place among the traces compared."""
 
     told: str = ""
-    lacks: str = ""
     example: int = -1
 
 
@@ -54,5 +53,5 @@ def longer_swap(
             f"are longer, too ({longer} against {shorter} events): the log cannot tell whether the agent, the length "
             "or what went wrong before is why"
         )
-        return LongerSwap(told, other, int(np.argmax(runs & compared.failed)))
+        return LongerSwap(told, int(np.argmax(runs & compared.failed)))
     return LongerSwap()

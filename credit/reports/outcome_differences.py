@@ -152,8 +152,8 @@ class OutcomeDifferences:
       wider: with `apart`, how many there are of one task, of any model and system, and of how many tasks.
       between: numbers of `FIRST` that are one number in each task that is compared within, not in all: their means over
         all failed and all succeeded traces.
-      example: what a failed trace has of the first number that differs beyond chance and is not `late`, in words; and
-        the trace. Both "" without.
+      example: what a failed trace has of the first number that differs beyond half the chance, as causes have a test,
+        too, and is not `late`, in words; and the trace. Both "" without.
       left: numbers that are not compared, as whether a trace has one may depend on it: more than `LACK` of a kind lack
         it in tasks where others of their format have it, or one kind more than the other beyond chance. Its name, and
         `known`.
@@ -210,7 +210,7 @@ class OutcomeDifferences:
     between: tuple[tuple[str, float, float], ...] = ()
     left: tuple[tuple[str, tuple[int, int]], ...] = ()
     example: tuple[str, str] = ("", "")
-    swap: tuple[str, str, str] = ("", "", "")
+    swap: tuple[str, str] = ("", "")
     noun: str = "task"
 
     def as_json(self) -> dict[str, Any]:
@@ -249,8 +249,9 @@ class OutcomeDifferences:
     def _count(self) -> str:
         """How many traces failed, and of how many that is not known."""
         known, words = self.failed + self.succeeded, f": {self.words}" if self.words else ""
-        has = "trace has" if self.without == 1 else "traces have"
-        rest = f" {self.without} {has} no outcome." if self.without and not self.unscored else ""
+        has, how = ("has", "it") if self.without == 1 else ("have", "these")
+        rest = f" {self.without} more {has} none: how {how} did is not known."
+        rest *= self.without > 0 and not self.unscored
         if self.of_task:
             return f"{self.failed} of {counted(known, 'trace')} did worse than others of their task{words}.{rest}"
         taken = f"failed{self.failing}" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
@@ -418,13 +419,6 @@ class OutcomeDifferences:
                 f"traces in tasks with both kinds, or {LEAST_TASKS} tasks of each kind."
             )
         return [f"Within a side, {said[0].lower()}{said[1:]}" if self.sided else said]
-
-    def lacking_agents(self) -> list[str]:
-        """Agents that fewer failed traces have, beyond chance, by their rows or by the line on agents."""
-        names = [name for name, (one, other, _) in self.agents_within.items() if one > other]
-        names += [row.what.removeprefix(f"{WITH} ") for row in self.rows if row.stands_out and row.chance < 0.5
-                 and row.what.startswith(f"{WITH} ")]  # fmt: skip
-        return [*dict.fromkeys(name for name in names if not name.startswith("an error of "))]
 
     def looked_at(self) -> int:
         """How many numbers were looked at, those that say the same of all traces once."""
@@ -682,22 +676,26 @@ def outcome_differences(
     parts, parts_within, alike = _by_agent(traces, scored, ~failed, told, stratum, task, calls, tests)
     example, every_id = ("", ""), traces.traces["trace"].to_pylist()
     at_end = {row.what for row in rows if row.late}
-    clear = [row for row in rows if row.worth_telling and at_end.isdisjoint((row.what, row.same_as, row.mostly))]
+    clear = [
+        row
+        for row in rows
+        if row.worth_telling and row.p < LEVEL / 2 and at_end.isdisjoint((row.what, row.same_as, row.mostly))
+    ]
     clear.sort(key=lambda row: row.what not in FIRST)
     for row in clear[:1]:
         value = np.where(kept & failed, values[row.what] * (1 if row.chance > 0.5 else -1), np.nan)
         at = int(np.nanargmax(value))
         whose_it_is = f" ({_whose_longest(traces, calls, int(scored[at]))})" if row.what == LONGEST else ""
         example = row.example(float(values[row.what][at]), judged.kinds, whose_it_is), every_id[int(scored[at])]
-    swap = ("", "", "")
+    swap = ("", "")
     if within and any(row.what == LENGTH and row.stands_out and row.chance > 0.5 for row in rows):
         acting = {
             row.what.removeprefix(f"{WITH} "): (row.chance > 0.5, values[row.what])
             for row in rows
             if row.stands_out and row.what.startswith(WITH) and not row.what.startswith(f"{WITH} an error of ")
         }
-        told_swap, lacks, at = longer_swap(compared, acting, values[LENGTH], "did better" if of_task else "succeeded")
-        swap = told_swap, lacks, every_id[int(scored[at])] if told_swap else ""
+        told_swap, at = longer_swap(compared, acting, values[LENGTH], "did better" if of_task else "succeeded")
+        swap = told_swap, every_id[int(scored[at])] if told_swap else ""
     median = float(np.median(known)) if judged.graded and not of_task else math.nan
     by_model = model_failures(traces, judged, of_model)
     if side is not None:  # what differs between the sides stands with them

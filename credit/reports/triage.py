@@ -197,9 +197,8 @@ class Triage:
     what the events are: the actions of most tokens, if the log has counts. `left_out` events are not named, of the same
     causes and of others. `endings` are how traces end early. `slowest` is `where_time_goes`. `failed` and `succeeded`
     count traces, which are called as `kinds`; None where these are not of both. `sure`: behind so many events none is
-    of a cause that is surely more common in failed ones; `tested` of these are beyond chance as a cause. `unsure`: none
-    of any is, nor is another cause known. `tasks`: in how many they are compared within, 0 between tasks; `noun`: as of
-    `ComparedKinds`. `sides` are how many traces each side has; empty without sides.
+    of a cause that is beyond chance; None where none was tested. `tasks`: in how many they are compared within, 0
+    between tasks; `noun`: as of `ComparedKinds`. `sides` are how many traces each side has; empty without sides.
     """
 
     agents: tuple[Workload, ...]
@@ -212,17 +211,19 @@ class Triage:
     failed: int | None = None
     succeeded: int | None = None
     kinds: tuple[str, str] = ("failed", "succeeded")
-    sure: int = 0
-    tested: int = 0
-    unsure: bool = False
+    sure: int | None = None
     tasks: int = 0
     noun: str = "task"
     sides: tuple[int, ...] = ()
     loops: int = 0
 
+    @property
+    def unsure(self) -> bool:
+        """Whether no cause is beyond chance, and some event may seem to be one."""
+        return self.sure == 0 and not self.quiet.endswith(TOKENS)
+
     def look_first(self) -> str:
-        """`quiet` within a paragraph that begins with `Look first:`, behind how traces end early; that no cause is
-        surely more common in failed traces, where none is."""
+        """`quiet` within a paragraph, behind how traces end early; that no cause is beyond chance, where none is."""
         if self.quiet and not self.endings:
             return self.quiet[0].lower() + self.quiet[1:].replace(": ", "; ", 1)
         none = f"o {self.none_commoner()}."
@@ -243,18 +244,15 @@ class Triage:
             return "The more serious causes come first, however many traces have them"
         none = [not (one.failed or one.succeeded) and one.position is not None for one in self.suspects]
         (bad, good), where = self.kinds, f" within {plural(self.noun)}" if self.tasks else ""
-        behind = f"; behind the first {self.sure}" if self.sure > 1 else "; behind the first" if self.sure else ":"
-        if self.tested < self.sure:
-            of = f"{self.tested or 'none'} of the first {self.sure} {'are' if self.tested > 1 else 'is'}"
-            of, these = (of, "these") if self.sure > 1 else ("the first is not", "it")
-            behind = f"; {of} beyond chance as a cause; behind {these}"
-        chance = f"{behind} no {self.none_commoner()}"
+        chance = ""
+        if self.sure is not None and self.sure < len(self.suspects):
+            behind = f"; behind the first {self.sure}" if self.sure > 1 else "; behind the first" if self.sure else ":"
+            chance = f"{behind} no {self.none_commoner()}"
         team = f"; of who takes part, in {plural(self.noun)} with such runs and others"
         return (
             f"{bad}, {good}: part of the {self.failed} {bad} and {self.succeeded} {good} traces with the same cause"
             f"{team * any(one.of_failed is not None for one in self.suspects)}"
-            f"{'; –: none of these' if any(none) else ''}. The surest differences{where} come first"
-            f"{chance if self.sure < len(self.suspects) else ''}"
+            f"{'; –: none of these' if any(none) else ''}. The surest differences{where} come first{chance}"
         )
 
 
@@ -266,7 +264,7 @@ def triage(
     calls: ToolCalls | None = None,
     texts: Callable[[np.ndarray, int], list[str]] | None = None,
     side: np.ndarray | None = None,
-    leading: Sequence[Leading] = (),
+    leading: Sequence[Leading] | None = None,
     number: tuple[str, str] = ("", ""),
 ) -> Triage:
     """Count what went wrong, without any outcome.
@@ -278,9 +276,9 @@ def triage(
       calls: its tool calls, where they are known already.
       side: as of `judged_traces`.
       texts: gives the texts of events by their rows and a length; None for those of the logs (`event_texts`).
-      leading: what went wrong most (`leading_causes`). Of failed and succeeded traces it comes first, but for what one
-        side alone has.
-      number: `OutcomeDifferences.example`. It comes first where no cause does and none is surely more common.
+      leading: what went wrong most (`leading_causes`), None where no cause was tested. Of failed and succeeded traces
+        it comes first, but for what one side alone has.
+      number: `OutcomeDifferences.example`. It comes first where no cause is beyond chance.
 
     Returns:
       Workloads and suspects. Suspects are the last event of each trace that ends early, the first error of each run of
@@ -317,9 +315,10 @@ def triage(
     compared = compared_kinds(traces, judged, between=True)
     texts = texts or functools.partial(event_texts, traces)
     kinds = judged.failed, judged.succeeded
-    leading = [one for one in leading if one.one_side is None] if judged.both else ()
+    tests = leading is not None and judged.both
+    leading = [one for one in leading or () if one.one_side is None] if judged.both else []
     marks = {_row(traces, one): one.late for one in leading if one.late}
-    suspects, left_out, sure, tested = _suspects(
+    suspects, left_out, sure = _suspects(
         traces, calls, failures, most, kinds, compared if judged.both else None, texts, side, leading, number, marks
     )
     by_number = any(one.position is None for one in suspects)
@@ -343,9 +342,7 @@ def triage(
         failed=int(judged.failed.sum()) if judged.both else None,
         succeeded=int(judged.succeeded.sum()) if judged.both else None,
         kinds=judged.kinds,
-        sure=sure,
-        tested=tested,
-        unsure=judged.both and (by_number or not (sure or leading or quiet.endswith(TOKENS))),
+        sure=sure if tests else None,
         tasks=len(np.unique(compared.task[compared.kept])) if judged.both and compared.within else 0,
         noun=compared.noun,
         sides=of_sides(np.arange(traces.sizes.traces), side),
@@ -617,8 +614,8 @@ def _suspects(
     leading: Sequence[Leading],
     number: tuple[str, str],
     marks: dict[int, str],
-) -> tuple[tuple[Suspect, ...], int, int, int]:
-    """The events, how many more there are, `Triage.sure` and `tested`. `kinds`: failed, succeeded: bool [traces]."""
+) -> tuple[tuple[Suspect, ...], int, int]:
+    """The events, how many more there are, and `Triage.sure`. `kinds`: failed, succeeded: bool [traces]."""
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids)[: n.events]
     first = np.searchsorted(trace, np.arange(n.traces + 1))
@@ -646,7 +643,8 @@ def _suspects(
     if most is None:
         named = [(cause, [one]) for cause, one in zip(causes.of_each, found, strict=True)]
     place = {cause: causes.place(cause) for cause in causes.of}
-    certain = {cause for cause in place if place[cause][1] < 0 or (cause in led and leading[led[cause]].beyond_chance)}
+    above = {cause for cause in place if place[cause][1] < 0}
+    certain = {cause for cause in led if leading[led[cause]].beyond_chance}
     acts = LastActs(traces, calls)
 
     @functools.cache
@@ -659,16 +657,13 @@ def _suspects(
 
     def order(of: tuple[tuple[str, str], list[_Found]]) -> tuple[Any, ...]:
         """What went wrong most, then what is surely more common, that which is done last behind, and the rest."""
-        (cause, its), (kind, above) = of, place[of[0]]
-        sure = above < 0
-        behind = (sure or compared is None) and late(cause) != ""
-        return led.get(cause, len(lead)), its[0].row not in lead, kind, not sure, behind, above
+        (cause, its), (kind, size) = of, place[of[0]]
+        behind = (size < 0 or compared is None) and late(cause) != ""
+        return led.get(cause, len(lead)), its[0].row not in lead, kind, size >= 0, behind, size
 
     named.sort(key=order)
-    if (
-        most is not None and (certain or lead) and compared is not None
-    ):  # behind these, what both kinds have says nothing
-        named = [of for of in named if of[0] in certain or of[0] in led or not causes.alike(of[0])]
+    if most is not None and (above or lead) and compared is not None:  # behind these, what both kinds have says nothing
+        named = [of for of in named if of[0] in above or of[0] in led or not causes.alike(of[0])]
     shown, kind = [], example_kinds(traces, side)
     for cause, its in named[: None if most is None else most - len(alone)]:
         rows = [one.row for one in its]
@@ -716,14 +711,12 @@ def _suspects(
         of_these = ("of_failed", "of_succeeded") if leading[k].where_varied else ()
         more |= {name: getattr(leading[k], name) for name in of_these}
         suspects.insert(k, suspect(lead[k], lead[k], why=leading[k].words, **more))
-    if number[1] and not (leading or certain):
+    if number[1] and not any(one.beyond_chance for one in leading):
         what, of_it = number[0], float(outcome[traces.index(number[1])])
         none = (0, 0) if apart else ()
         suspects.insert(0, Suspect(number[1], "", "", "", None, f"{what[0].lower()}{what[1:]}", of_it, "", 1, *none))
-        sure.insert(0, True)
-    tested = sum(bool(one.beyond_chance) for one in leading) if leading else sum(sure)
     behind = max((place for place, one in enumerate(sure, 1) if one), default=0)
-    return tuple(suspects), 0 if tokens is not None else len(found) - len(shown), behind, tested
+    return tuple(suspects), 0 if tokens is not None else len(found) - len(shown), behind
 
 
 def _row(traces: Traces, one: Leading) -> int:

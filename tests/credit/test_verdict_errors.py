@@ -187,9 +187,16 @@ def test_a_judge_that_is_the_outcome_is_held_against_people(tmp_path: Path, peop
             CliRunner().invoke(cli, ["summary", str(log), "--reward-channel", channel], catch_exceptions=False).stdout
         )
 
-    assert f"Or the outcome errs: judge passes 20 of 30 runs (67 %) that {people} rejects." in said("judge")
+    agrees = f"\nHow {people} agrees with judge: {people} passes 0 of 10 failed traces and "
+    assert agrees in said("judge"), "which of the two is a verdict the log does not say"
+    assert f"Of runs that {people} rejects, judge passes 20 of 30 (67 %)." in said("judge")
     assert f"Also in the log, by `--reward-channel`: {people} of 90 traces" in said("judge")
-    assert ("Or the outcome errs: thumb passes 0 of 10 runs that judge rejects." in said(people)) == (people == "thumb")
+    assert ("Of runs that judge rejects, thumb passes 0 of 10." in said(people)) == (people == "thumb")
+    assert ("What a verdict is worth: " in said(people)) == (people == "team")
+    marked = (json.loads(line) | {"metrics": {f"{people} by people": 1.0}} for line in log.read_text().splitlines())
+    log.write_text("".join(f"{json.dumps(line)}\n" for line in marked))
+    assert f"How {people} (by people) agrees with judge: " in said("judge")
+    assert ("How judge agrees with thumb (by people): " in said(people)) == (people == "thumb")
 
 
 def drawn(

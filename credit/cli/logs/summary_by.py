@@ -115,7 +115,7 @@ def summary(
     from credit.doctor.idle_agents import idle_losses
     from credit.doctor.selected_outcomes import selected_outcomes
     from credit.doctor.verdict_errors import verdict_errors
-    from credit.main_findings import MORE_ON_SYSTEMS, main_findings, swap_unexplained
+    from credit.main_findings import MORE_ON_SYSTEMS, main_findings
     from credit.methods.absent_outcomes import channels_instead
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
@@ -126,7 +126,7 @@ def summary(
     from credit.metrics.repeated_costs import repeated_cost
     from credit.metrics.success_costs import success_line
     from credit.reports.judged_traces import judged_traces
-    from credit.reports.leading_cause import left_untold, told_causes
+    from credit.reports.leading_cause import told_causes
     from credit.reports.leading_causes import leading_causes
     from credit.reports.outcome_differences import outcome_differences
     from credit.reports.task_kinds import failed_by_kind
@@ -225,10 +225,9 @@ def summary(
         none = unscored == len(ids)
         print_lines(console, NO_OUTCOME if none else "In short", [_line(one, traces, ids) for one in findings])
         shown_causes = {(one.trace, one.event) for one in findings}
-        worst = told_causes(tuple(one for one in causes if (one.trace, one.event) not in shown_causes))
-        worst += left_untold(causes, differences.lacking_agents(), swap_unexplained(differences, causes)[1])
-        may = bool(causes) and all(one.is_far for one in causes)
-        print_lines(console, f"What {'may have gone' if may else 'else went'} wrong", worst)
+        rest = [one for one in causes if (one.trace, one.event) not in shown_causes]
+        may = any(one.beyond_chance is False for one in rest)
+        print_lines(console, f"What {'may have gone' if may else 'else went'} wrong", told_causes(rest))
         above = " ".join(one.told for one in findings)
         beside = [f"{told[0].upper()}{told[1:]}." for told in (teams, systems) if told and told[1:] not in above]
         beside += [f"{end.words}." for end in result.endings if end.words not in above]

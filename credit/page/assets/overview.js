@@ -86,7 +86,7 @@
   const others = causes.filter((cause) => !findings.some((one) => one.trace === cause.trace && one.event === cause.event));
   const further = others.map((one) => [...prose(sentence(one.told)), " ", by_side(one), opener(one.trace, one.event, "Show it")]);
   section("detail", "In more detail", ...[
-    ...listed(findings.some((one) => one.name === "What went wrong most" && !one.trace) ? "What may have gone wrong:" : "What else went wrong:", [...further, ...triage.untold.map(prose)]),
+    ...listed(others.some((one) => one.beyond_chance === false) ? "What may have gone wrong:" : "What else went wrong:", further),
     sides ? said(`F${sides.change.slice(1)}:`, ended(sides.changed)) : null,
     ...listed("Where it comes from:", sides ? sides.origins.map((one) => prose(sentence(one))) : []),
     ...listed("But:", sides ? sides.caveats : []),

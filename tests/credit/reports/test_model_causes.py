@@ -74,6 +74,20 @@ def test_the_summary_names_it_with_a_run_and_a_command_that_works(tmp_path: Path
     assert "success 0." in told and "beyond chance" in told
 
 
+def test_a_run_in_which_an_agent_does_not_act_is_no_run_of_which_the_log_does_not_tell(tmp_path: Path) -> None:
+    """ "of 99 more the log does not tell" stood there, of runs without the agent."""
+    logs(tmp_path, np.random.default_rng(3), 0.7)
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    for i, line in enumerate(lines):
+        for event in line["events"] if i % 6 == 5 else ():
+            event["agent"] = "lead"
+        for event in line["events"] if i == 6 else ():
+            event.pop("model", None)
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (cause,) = of_models(read(tmp_path))
+    assert cause.told().endswith(" compares them) (of 1 more the log does not tell)"), cause.told()
+
+
 @pytest.mark.parametrize("worlds", [4, pytest.param(12, marks=pytest.mark.slow)])
 def test_a_model_that_an_agent_has_by_chance_is_no_cause_and_its_line_says_so(tmp_path: Path, worlds: int) -> None:
     random, named = np.random.default_rng(5), 0

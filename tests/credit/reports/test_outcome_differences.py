@@ -752,10 +752,11 @@ def test_a_task_of_one_side_is_not_held_against_one_of_the_other(tmp_path: Path,
 
 
 @pytest.mark.parametrize(
-    ("bare", "said"), [(0, ""), (1, " 1 trace has no outcome."), (5, " 5 traces have no outcome.")]
+    ("bare", "said"),
+    [(0, ""), (1, " 1 more has none: how it did is not known."), (5, " 5 more have none: how these did is not known.")],
 )
 def test_the_first_sentence_counts_what_has_no_outcome(tmp_path: Path, bare: int, said: str) -> None:
-    """ "4 of 8 traces with an outcome failed." left a reader to think that these were all."""
+    """ "4 of 8 traces with an outcome failed." left a reader to think that these were all, and its rate that of all."""
     lines = [
         {"trace_id": f"t{i}", "task_id": f"q{i // 2}", "events": [{"id": "a", "type": "message", "agent": "x"}],
          "edges": [], "rewards": {"team": float(i % 2)} if i < 8 else {}}
