@@ -13,15 +13,13 @@ Prediction-powered inference.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from graphs.task_means import LEAST_TASKS, LEVEL, part_over_tasks, trials_over_tasks
-from graphs.text import apart, percent
 
-__all__ = ["Corrected", "corrected_rate", "failure_rate", "rate_with_interval"]
+__all__ = ["Corrected", "corrected_rate", "failure_rate"]
 
 NODES, GRID = 24, 200
 """Quantiles of each error of a verdict, and rates, over which the posterior is summed."""
@@ -142,20 +140,3 @@ def corrected_rate(failed: np.ndarray, known: np.ndarray, passes: np.ndarray, ta
     low, high = (float(betaincinv(middle * size, (1 - middle) * size, at)) for at in (LEVEL / 2, 1 - LEVEL / 2))
     rate = float(part @ np.array([p for p, _ in told]))
     return Corrected(rate, min(low, rate), max(high, rate), len(failed), whole or bool((verdict < 2).all()))
-
-
-def rate_with_interval(rate: float, low: float, high: float) -> str:
-    """A part in percent, with its 95 % interval; "" without one.
-
-    Args:
-      rate: the part.
-      low, high: ends; NaN for none.
-
-    Examples:
-      >>> rate_with_interval(16 / 30, 0.358, 0.703)
-      '53 % (95 % interval 36 to 70 %)'
-    """
-    if math.isnan(low):
-        return ""
-    part, low_, high_ = apart((rate, low, high), percent, 0)
-    return f"{part} (95 % interval {low_.removesuffix(' %')} to {high_})"

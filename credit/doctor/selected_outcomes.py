@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from credit.doctor.prevalence import corrected_rate, failure_rate, rate_with_interval
+from credit.doctor.prevalence import corrected_rate, failure_rate
 from credit.doctor.verdict_channels import own_channel, reference_channel, said_yes, verdict_channels
 from credit.metrics.event_costs import Prices, is_priced
 from credit.metrics.part_costs import COST_WORDS, PAID_IN
 from credit.metrics.success_costs import known_costs
 from credit.reports.chosen_numbers import LACK
-from credit.reports.judged_traces import judged_traces
+from credit.reports.judged_traces import judged_traces, rate_with_interval
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.ranks import mean_ranks
 from credit.reports.task_kinds import task_kinds

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from credit.doctor.prevalence import rate_with_interval
 from credit.reports.beyond_chance import beyond_chance, starred
 from credit.reports.cause_tests import p_across
 from credit.reports.chosen_numbers import are_chosen
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds, within_both
 from credit.reports.endings import ANSWER_CUT, BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
 from credit.reports.failed_model_calls import failed_model_calls
-from credit.reports.judged_traces import below_their_own, judged_traces, said_of
+from credit.reports.judged_traces import below_their_own, judged_traces, rate_with_interval, said_of
 from credit.reports.last_acts import LastActs
 from credit.reports.longer_swaps import longer_swap
 from credit.reports.missing_lines import lacking_traces
