@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import shlex
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -31,7 +32,7 @@ from credit.reports.own_outcomes import has_agent_outcomes, said_of_odd
 from credit.reports.trace_returns import precision_notes
 from credit.telling_apart import NOTHING_DISTINGUISHES, apart_by_events
 from graphs.argument_kinds import checked_kinds
-from graphs.errors import CreditError
+from graphs.errors import CreditError, MissingColumnWarning
 from graphs.event_graph import KINDS
 from graphs.structure.host_ids import distinct
 from graphs.text import counted
@@ -229,7 +230,9 @@ def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
     """
     branches, baseline, compose = _recommended(traces)
     allowed = {branch.method: branch for branch in branches if branch.method}
-    trial = try_advice(traces, baseline, compose, _controls(traces), allowed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MissingColumnWarning)  # of methods that nobody asked for; the branches say it
+        trial = try_advice(traces, baseline, compose, _controls(traces), allowed)
     return Advice(
         branches=branches,
         questions=tuple(_on_these_logs(question, allowed) for question in answer_questions(traces)),

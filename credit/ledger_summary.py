@@ -36,6 +36,7 @@ class LedgerSummary:
       rule: by which claims became entries.
       traces, with_reward: traces that were read, and those with a return to divide.
       actions, with_entry: actions, and those with an entry of their own.
+      without_share: how many have none since several agents act at once, in words (`Ledger.without_share`).
       took_part: sources of claims that made entries.
       totals: methods that give all actions of a trace one number. They make no entries.
       expected_by: the method of `totals` whose baseline is what was expected at the start; None where none is.
@@ -56,6 +57,7 @@ class LedgerSummary:
     with_reward: int
     actions: int
     with_entry: int
+    without_share: str
     took_part: tuple[str, ...]
     totals: tuple[str, ...]
     expected_by: str | None
@@ -82,6 +84,7 @@ class LedgerSummary:
         ]
         if self.took_part:
             lines.append(f"  took part: {', '.join(self.took_part)}")
+        lines += [f"  no entries of {self.without_share}"] if self.without_share else []
         for name in self.totals:
             use = "its baseline is taken for what was expected at the start" if name == self.expected_by else "not used"
             lines.append(f"  no entries of {name}, which gives all actions of a trace one number: {use}")
@@ -137,6 +140,7 @@ def ledger_summary(traces: Traces, ledger: Ledger, claims: Mapping[str, Credit] 
         with_reward=int(np.asarray(ledger.scored)[: n.traces].sum()),
         actions=int(action.sum()),
         with_entry=int(claimed.sum()),
+        without_share=ledger.without_share,
         took_part=tuple(dict.fromkeys(claim.source for claim in ledger.claims)),
         totals=totals,
         expected_by=_whose_baseline(traces, start, (claims or {}), totals),

@@ -83,7 +83,8 @@ def main_findings(
     others = other_outcomes(traces, None if compared is None else compared.sides)
     change = "" if compared is None else compared.in_short()
     failed = _failed(traces, differing, triaged, compared, corrected, of_kinds)
-    found = [(0, MainFinding("What failed", failed if change else f"{failed} {others}".rstrip()))]
+    named = f"What failed, by {printable(traces.outcome, AGENT)}" if traces.outcome else "What failed"
+    found = [(0, MainFinding(named, failed if change else f"{failed} {others}".rstrip()))]
     if selected:
         found.append((0, MainFinding("Traces with an outcome", selected)))
     if compared is not None and change:
@@ -104,7 +105,7 @@ def main_findings(
     both = [one for one in verdicts if not one.good.all() and one.good.any()]
     poor = [one for one in both if one.found]
     worth = [f"{one.told()}." for one in ranked if one.worth_telling or not (both or math.isnan(one.low))][:1]
-    of = next(iter(poor or both), None)
+    of = next(iter(both if any(one.against for one in both) else poor or both), None)  # the outcome's first
     name = of.name if of else ranked[0].name if worth else ""
     outcome = (of.against if of else "") or chosen_outcome(traces) or "the outcome" * (name in traces.by_people)
     if of is not None:

@@ -28,7 +28,8 @@ from credit.reports.trace_returns import (
     outweighed,
     precision_note,
 )
-from credit.untold_order import UNTOLD, said_of_order, traces_untold
+from credit.untold_lists import traces_untold
+from credit.untold_order import UNTOLD, said_of_order
 from credit.values_at_once import rounds_of_log, said_of_rounds
 from graphs.errors import CreditError
 from graphs.replay_clusters import replays_elsewhere

@@ -1,4 +1,4 @@
-"""Whether a native log or a table tells which of several agents acted first, or leaves that to its order."""
+"""Whether a table tells which of several agents acted first, or leaves that to its order; and words for all logs."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from typing import Any
 import numpy as np
 
 from credit.methods.method_row import Method
-from graphs.structure.edge_order import EdgeOrder
 from graphs.text import counted
 from graphs.traces.batch import Traces
 
-__all__ = ["UNTOLD", "said_of_order", "traces_untold", "untold_traces"]
+__all__ = ["UNTOLD", "beside", "said_of_order", "untold_rows"]
 
 UNTOLD = ("of untold order", "at one time", "turns-by-agent", "scattered-rows")
 """What leaves open who was first: in native logs, and in tables by their times or their notes."""
 
 
-def traces_untold(
+def untold_rows(
     traces: Traces, method: Method, options: Mapping[str, Any], given: Collection[str]
 ) -> collections.Counter[str]:
-    """How many traces leave to their order what a method reads of it, by `UNTOLD`.
+    """How many traces of tables leave to their order what a method reads of it, by `UNTOLD`.
 
-    Args: as of `untold_traces`.
+    Args:
+      traces: what was read.
+      method, options, given: which order is read: as of `Method.reads_order`.
     """
     reads = {
         "turns-by-agent": method.reads_order(options, given, of_agents=True),
@@ -33,53 +34,24 @@ def traces_untold(
     found = collections.Counter[str]()
     for note in traces.problems:
         found[note.kind] += note.count if reads.get(note.kind) else 0
-    found["of untold order"] = untold_traces(traces, method, options, given)
     found["at one time"] = _tied_traces(traces, method, options, given)
     return found
-
-
-def untold_traces(traces: Traces, method: Method, options: Mapping[str, Any], given: Collection[str]) -> int:
-    """How many native traces leave to the order of their list what a method reads: who of several agents was first.
-
-    An action is known to come after the one before it in the list if a path of edges leads to it, over events of one
-    agent, too, or if both share a context, as in a joint turn. Times are no order: an action may end late that began
-    first.
-
-    Args:
-      traces: what was read.
-      method, options, given: which order is read: as of `Method.reads_order`.
-    """
-    formats = traces.traces["format"].to_numpy(zero_copy_only=False)
-    if not (formats == "native").any() or not method.reads_order(options, given, of_agents=True):
-        return 0
-    from credit.metrics.event_influence import dependencies  # it loads JAX, and `validate` does not
-
-    n = traces.sizes.events
-    before, after = _beside(traces, formats == "native")
-    if not len(after):
-        return 0
-    edges = dependencies(traces)
-    place = np.where(np.asarray(traces.graph.action_mask)[:n], np.arange(1, n + 1), 0)
-    reaches = EdgeOrder(*edges).latest(place)
-    latest = np.zeros(n, np.int64)
-    np.maximum.at(latest, edges[1], reaches[edges[0]])
-    return len(np.unique(np.asarray(traces.graph.trace_ids)[after[latest[after] != before + 1]]))
 
 
 def _tied_traces(traces: Traces, method: Method, options: Mapping[str, Any], given: Collection[str]) -> int:
     """How many traces of tables have rows of several agents at one time, where a method reads who was first.
 
-    Args: as of `untold_traces`.
+    Args: as of `untold_rows`.
     """
     formats = traces.traces["format"].to_numpy(zero_copy_only=False)
     if not (formats == "table").any() or not method.reads_order(options, given, of_agents=True):
         return 0
-    before, after = _beside(traces, formats == "table")
+    before, after = beside(traces, formats == "table")
     time = np.asarray(traces.graph.time)
     return len(np.unique(np.asarray(traces.graph.trace_ids)[after[time[before] == time[after]]]))
 
 
-def _beside(traces: Traces, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def beside(traces: Traces, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The actions of these traces beside which one of another agent stands, without a common context, and that one."""
     graph, n = traces.graph, traces.sizes.events
     trace, agent = (np.asarray(ids)[:n].astype(np.int64) for ids in (graph.trace_ids, graph.agent_ids))
@@ -93,7 +65,7 @@ def _beside(traces: Traces, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def said_of_order(counts: Mapping[str, int]) -> str:
-    """What follows where `traces_untold` counts some; "" where it counts none."""
+    """What follows where `traces_untold` or `untold_rows` counts some; "" where it counts none."""
     untold, tied, by_agent, scattered = (counts.get(kind, 0) for kind in UNTOLD)
     context = "one context where agents act at once"
     of_list = (

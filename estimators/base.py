@@ -65,6 +65,7 @@ class Reason(enum.IntEnum):
     FROZEN = 16
     NO_SPREAD = 17
     NO_DIVISOR = 18
+    AT_ONCE = 19
 
 
 REASONS: tuple[str, ...] = (
@@ -89,6 +90,7 @@ REASONS: tuple[str, ...] = (
     "all members of the group have the same score, and such groups are filtered out",
     "beyond the method's bound: the divisor (spread, mean or weight of the group) is 0 or less, or the advantage would "
     "exceed the bound",
+    "several agents act at once: what each brought of what their joint turn did is not known",
 )
 """The reason for each code, in words; the empty string is the code of a valid event."""
 

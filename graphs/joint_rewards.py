@@ -9,27 +9,24 @@ import numpy as np
 from graphs.errors import expect
 from graphs.event_graph import Array, EventGraph
 
-__all__ = ["at_turn_ends", "with_joint_rewards"]
+__all__ = ["at_turn_ends", "turn_ends", "with_joint_rewards"]
 
 
-def with_joint_rewards(
-    graph: EventGraph, context: Array | None, event_reward: Array | None, place: Array | None = None
-) -> EventGraph:
+def with_joint_rewards(graph: EventGraph, context: Array | None, place: Array | None = None) -> EventGraph:
     """The graph with `joint_mask`; on the host.
 
-    A trace's actions in one context, or of several agents at one place, are a joint turn. A reward that stands before
-    its last action would be no later reward of the agents behind it, and what they did would have no part in it. A
-    context to which an agent came back after a decision in another one is none.
+    A trace's actions in one context, or of several agents at one place, are a joint turn: one place in the order,
+    whichever of its rows stands first. A reward that stands before its last action would be no later reward of the
+    agents behind it, and what they did would have no part in it. A context to which an agent came back after a decision
+    in another one is none.
 
     Args:
       graph: the batch, padded or not.
       context: int [E], ids of any range, -1 where the log has none; None where no event has one.
-      event_reward: float [E], NaN where the log has none; None where no event has one.
       place: int [E], a number for each place in a trace, -1 where none is stated; None where none is.
 
     Returns:
-      The graph with `joint_mask` bool [E]: all joint turns of contexts, which claims count once, and those of places
-      where a reward stands before the last action. None where there are none.
+      The graph with `joint_mask` bool [E]; None where there are no joint turns.
 
     Examples:
       >>> import credit
@@ -43,10 +40,8 @@ def with_joint_rewards(
     joint_mask = np.zeros(graph.num_events, bool)
     if context is not None:
         joint_mask |= _before_the_last(graph, np.asarray(context), 1)
-    if place is not None and event_reward is not None:
-        at_once = _before_the_last(graph, np.asarray(place), 2)
-        if np.nan_to_num(np.asarray(event_reward)[at_once]).any():
-            joint_mask |= at_once
+    if place is not None:
+        joint_mask |= _before_the_last(graph, np.asarray(place), 2)
     return dataclasses.replace(graph, joint_mask=joint_mask if joint_mask.any() else None)
 
 
@@ -79,6 +74,16 @@ def _before_the_last(graph: EventGraph, decision: np.ndarray, least: int) -> np.
     return within
 
 
+def turn_ends(graph: EventGraph) -> np.ndarray:
+    """`graphs.turn_ends.ends_of_turns` on the host: int [E]."""
+    at = np.arange(graph.num_events)
+    if graph.joint_mask is None:
+        return at
+    at = np.where(np.asarray(graph.joint_mask), len(at), at)
+    ends: np.ndarray = np.minimum(np.minimum.accumulate(at[::-1])[::-1], len(at) - 1)
+    return ends
+
+
 def at_turn_ends(graph: EventGraph, step: np.ndarray) -> np.ndarray:
     """Rewards [E] where they are earned, those of a joint turn at its last action; on the host, in their own precision.
 
@@ -94,7 +99,5 @@ def at_turn_ends(graph: EventGraph, step: np.ndarray) -> np.ndarray:
     """
     if graph.joint_mask is None:
         return step
-    at = np.where(np.asarray(graph.joint_mask), len(step), np.arange(len(step)))
-    at = np.minimum.accumulate(at[::-1])[::-1]
-    earned: np.ndarray = np.bincount(np.minimum(at, len(step) - 1), np.nan_to_num(step), len(step)).astype(step.dtype)
+    earned: np.ndarray = np.bincount(turn_ends(graph), np.nan_to_num(step), len(step)).astype(step.dtype)
     return earned

@@ -28,6 +28,7 @@ from graphs.segment import segment_count, segment_first
 from graphs.stable_order import stable_order
 from graphs.text import excerpt
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
+from graphs.turn_ends import ends_of_turns
 
 __all__ = [
     "PARTS",
@@ -100,7 +101,7 @@ PARTS: Mapping[str, Part] = {
         "event",
         "number of earlier actions of the trace",
         "before",
-        "That the trace goes on up to a step is decided before the step.",
+        "That the trace goes on up to a step is decided before the step, which all who act at once share.",
     ),
     "stage": Part("event", "stage of a staged execution", "before", "A stage begins before its actions.", "stage"),
     "anchor": Part(
@@ -535,6 +536,10 @@ def _values(graph: EventGraph, name: str) -> jax.Array:
     if name == "depth":
         return _depths(graph)
     if name == "step":
+        if graph.joint_mask is not None:  # at the last action of a joint turn alone: none of its actions is earlier
+            turn, n = ends_of_turns(graph), graph.num_events
+            last = jax.ops.segment_max(jnp.where(acts, jnp.arange(n, dtype=jnp.int32), -1), turn, num_segments=n)
+            acts = acts & (last[turn] == jnp.arange(n, dtype=jnp.int32))
         return number_before(acts, trace, graph.num_traces)
     return turn_numbers(graph, acts)
 

@@ -66,7 +66,7 @@ def held_to_strata(numbers: np.ndarray, second: np.ndarray, stratum: np.ndarray,
     Examples:
       >>> numbers, second = np.array([0.0, 1, 2, 9, 10, 11]), np.array([False, True, False, True, True, False])
       >>> held = held_to_strata(numbers, second, np.array([0, 0, 0, 1, 1, 1]))
-      >>> round(held.second.mean() - held.first.mean(), 6)  # 9.5 against 11, and 1 against 1
+      >>> float((held.second.mean() - held.first.mean()).round(6))  # 9.5 against 11, and 1 against 1
       -0.75
     """
     _, of = np.unique(stratum, return_inverse=True)

@@ -133,7 +133,7 @@ class Difference(NamedTuple):
     at which neither method and no true increment is 0.
 
     The ends of the 95 % interval are NaN where these lie in fewer than `LEAST_GROUPS` `groups`, or the two methods
-    differ in fewer than `LEAST_APART`; all is NaN where a score is not defined.
+    differ in fewer than `LEAST_APART`; all is NaN where a score is not defined. `group_size` is traces of a group.
     """
 
     method: str
@@ -145,6 +145,7 @@ class Difference(NamedTuple):
     high: float
     groups: int
     decisions: int
+    group_size: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -386,7 +387,7 @@ def differences(one: Scored, first: Scored) -> list[Difference]:
     who = (one.match.method, first.match.method, one.match.world)
     return [
         Difference(*who, name, *_difference(pair[:, pair[0, :, of] > 0], score), int(np.sum(pair[0, :, of] > 0)),
-                   int(pair[0, :, of].sum()))
+                   int(pair[0, :, of].sum()), one.match.group_size)
         for score, (name, of) in enumerate(zip(SCORES, (0, 0, 6), strict=False))
     ]  # fmt: skip
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from credit.doctor.prevalence import corrected_rate, failure_rate
-from credit.doctor.verdict_channels import own_channel, reference_channel, said_yes, verdict_channels
+from credit.doctor.verdict_channels import outcome_name, reference_channel, said_yes, verdict_channels
 from credit.metrics.event_costs import Prices, is_priced
 from credit.metrics.part_costs import COST_WORDS, PAID_IN
 from credit.metrics.success_costs import known_costs
@@ -106,7 +106,7 @@ def corrected_failures(
     judged, known = judged_traces(traces, success_at), np.isfinite(outcome)
     if judged.graded:
         return ""
-    failed, passes, judge = judged.failed, np.where(known, judged.succeeded, np.nan), own_channel(traces)
+    failed, passes, judge = judged.failed, np.where(known, judged.succeeded, np.nan), outcome_name(traces)
     if against:
         outcome = channels[against].astype(np.float64)
         known = np.isfinite(outcome)
@@ -123,7 +123,7 @@ def corrected_failures(
         passes = np.full(len(known), np.nan)
         passes[has] = yes
     found = corrected_rate(failed, known, passes, task_ids(traces))
-    name, judge = printable(against, 60), printable(judge or "the outcome", 60)
+    name, judge = printable(against, 60), printable(judge, 60)
     said = f"By {name} {part_of(int(failed.sum()), int(known.sum()))} did" if against else ""
     if found is None:
         return f"{said}: too few to correct the rate by." if said else ""

@@ -13,7 +13,7 @@ import numpy as np
 from graphs.logs.read_logs import DEFAULT_CHANNEL
 from graphs.traces.batch import Traces
 
-__all__ = ["own_channel", "reference_channel", "said_yes", "verdict_channels"]
+__all__ = ["outcome_name", "own_channel", "reference_channel", "said_yes", "verdict_channels"]
 
 
 def verdict_channels(traces: Traces) -> dict[str, np.ndarray]:
@@ -49,6 +49,15 @@ def own_channel(traces: Traces) -> str:
     others = verdict_channels(traces)
     own = [name for name in traces.reward_channels if name not in others]
     return DEFAULT_CHANNEL if DEFAULT_CHANNEL in own else next(iter(own), "")
+
+
+def outcome_name(traces: Traces) -> str:
+    """What the outcome is called: the column that was read as it, or its reward; "the outcome" without either.
+
+    Args:
+      traces: what was read.
+    """
+    return traces.outcome or own_channel(traces) or "the outcome"
 
 
 def reference_channel(traces: Traces) -> str:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from credit.doctor.verdict_channels import own_channel, reference_channel, said_yes, verdict_channels
+from credit.doctor.verdict_channels import outcome_name, reference_channel, said_yes, verdict_channels
 from credit.doctor.youden_interval import youden_interval
 from credit.reports.tasks import task_ids
 from graphs.task_means import LEVEL
@@ -206,7 +206,7 @@ def verdict_errors(traces: Traces, success_at: float | None = None) -> list[Verd
       []
     """
     outcome, task, channels = np.asarray(traces.reward, np.float64), task_ids(traces), verdict_channels(traces)
-    against, own = reference_channel(traces), own_channel(traces) or "the outcome"
+    against, own = reference_channel(traces), outcome_name(traces)
     if against:
         channels = {own: outcome[: traces.sizes.traces]} | channels
         outcome = channels.pop(against).astype(np.float64)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credit.metrics.clustered_error import beyond_two_errors
-from estimators.base import Credit
+from estimators.base import Credit, Reason
 from estimators.composition.exact import Partition
 from estimators.composition.nesting import level_size
 from estimators.composition.votes import Errors
@@ -105,6 +105,7 @@ class Entries:
         refused = f"; refused: {', '.join(self.refused)}" if self.refused else ""
         refused += f"; of other rewards: {', '.join(self.other_rewards)}" if self.other_rewards else ""
         refused += f"; {self.holding_luck}" if self.holding_luck else ""
+        refused += f"; none of {self.without_share}" if self.without_share else ""
         return (
             f"{type(self).__name__}(rule {self.rule!r}, {counted(traces, 'trace')}, "
             f"{counted(entries, 'action')} with an entry of "
@@ -125,6 +126,7 @@ class Entries:
         facts |= {f"refused: {name}": why for name, why in self.refused.items()}
         facts |= {f"of other rewards: {name}": why for name, why in self.other_rewards.items()}
         facts |= {"outcome": self.holding_luck} if self.holding_luck else {}
+        facts |= {"no entry": self.without_share} if self.without_share else {}
         parts = {
             "reward": self.reward,
             "expected": self.expected,
@@ -143,6 +145,21 @@ class Entries:
         if not holding or np.asarray(self.outcome).any():
             return ""
         return f"luck after the last action in entries of {', '.join(holding)}, as no outcome= states it"
+
+    @property
+    def at_once(self) -> np.ndarray:
+        """bool [E], actions without an entry since several agents act at once: claims know what all did together."""
+        reasons = [np.asarray(claim.reason) == Reason.AT_ONCE for claim in self.claims]
+        at_once: np.ndarray = np.any([*reasons, np.zeros(self.graph.num_events, bool)], axis=0)
+        at_once &= ~np.asarray(self.claimed)
+        return at_once
+
+    @property
+    def without_share(self) -> str:
+        """How many actions are `at_once`, and where their sum is, in words; "" where none is."""
+        acts = counted(int(self.at_once.sum()), "action")
+        said = f"{acts} of agents that act at once: what each brought is not known, and unexplained holds their sum"
+        return said if self.at_once.any() else ""
 
     @property
     def reward_or_nan(self) -> jax.Array:
@@ -170,12 +187,12 @@ class Entries:
         """
         words = list(self.other_rewards.values())
         claimed = np.asarray(self.claimed)
-        if not claimed.any():
+        if not claimed.any() and not self.at_once.any():
             words.append(
                 "no claim is about increments of actions, so nothing is explained: pass increments, or returns with "
                 "values (`gae`, `critic`)"
             )
-        elif self.coverage < 0:
+        elif claimed.any() and self.coverage < 0:
             words.append(f"the entries have negative coverage ({self.coverage:.3g}): they vary more than the reward")
         if claimed.any() and self.explained - 2 * self.explained_stderr <= 0:
             words.append(

@@ -18,7 +18,6 @@ from credit.reports.own_outcomes import has_agent_outcomes
 from credit.reports.trace_returns import returns
 from estimators.composition.votes import Errors
 from graphs.errors import CreditError
-from graphs.joint_rewards import with_joint_rewards
 from graphs.traces.batch import Traces
 from graphs.traces.evidence import Evidence
 from graphs.traces.schema import EVENT_EVIDENCE, LIKE_OUTCOMES
@@ -160,11 +159,9 @@ def compose_channels(
         if part.event_reward is not None:
             evidence["event_reward"] = Evidence.of(part.event_reward, np.asarray(traces.graph.event_mask))
         on_channel = dataclasses.replace(traces, reward=part.outcome, evidence=evidence)
-        context = evidence["context"].array if "context" in evidence else None
-        of_turns = with_joint_rewards(traces.graph, context, part.event_reward)
         foreign = {m: OF_THE_OUTCOME.intersection(find_method(m).needs) if name != outcome else () for m in names}
         try:
-            claims = compute(dataclasses.replace(on_channel, graph=of_turns), [m for m in names if not foreign[m]])
+            claims = compute(on_channel, [m for m in names if not foreign[m]])
             exact = tuple(m for m in composing.get("exact", ()) if m not in names or m in claims)
             ledger = compose_claims(on_channel, claims, total=part.total, **{**composing, "exact": exact})
         except CreditError as error:

@@ -135,7 +135,9 @@ class Signal:
         lines += [f"  {counted(count, 'action')} of {len(reason)} without: {why}" for why, count in without.items()]
         lines += [f"  left out {source}: {why}" for source, why in self.refused.items()]
         if self.largest > LIMIT and not self.scale:
-            lines.append(f"  look: the largest advantage is {self.largest:.4g} times the spread of its group's rewards")
+            times = f"the largest advantage is {self.largest:.4g} times the spread of its group's rewards"
+            none = "no group's rewards differ, so that nothing says whether these advantages are large"
+            lines.append(f"  look: {times if np.isfinite(self.largest) else none}")
         if self.kind == "control" and not self.used:
             lines.append("  no claim takes part: each is the reward minus the baseline; the next line is of the ledger")
         if self.used and self.effect:

@@ -153,12 +153,16 @@ def advantage(
 
 
 class LargeAdvantageError(CreditError):
-    """An advantage beyond the limit, of `event` in `trace`, by their places in the batch."""
+    """An advantage beyond the limit, of `event` in `trace`, by their places in the batch.
 
-    def __init__(self, event: int, trace: int, what: str) -> None:
-        self.event, self.trace, self.what = event, trace, what
+    `measured` is False where the rewards of no group differ: no finite limit admits it.
+    """
+
+    def __init__(self, event: int, trace: int, what: str, *, measured: bool) -> None:
+        self.event, self.trace, self.what, self.measured = event, trace, what, measured
         place = f"event {event}, in trace {trace} of the batch,"
-        super().__init__(self.said(place, "a scale bounds advantages, and a larger limit admits these"))
+        admits = "a larger limit" if measured else "limit=inf"
+        super().__init__(self.said(place, f"a scale bounds advantages, and {admits} admits these"))
 
     def said(self, place: str, advice: str) -> str:
         """The message, with the event and the options in the caller's words."""
@@ -216,12 +220,16 @@ def _without_large(ledger: Entries, chosen: _Kind, largest: Largest, limit: floa
     if np.asarray(amounts.baseline)[largest.event]:
         parts.append(f"its baseline is {float(np.asarray(amounts.baseline)[largest.event]):.6g}")
     parts += [f"the largest claim of {source!r} is {size:.6g}" for source, size in sizes.items()]
+    times = f"{largest.multiple:.4g} times the spread of the rewards of its group ({largest.spread:.6g})"
+    measure = f"{times}; expected {limit:g} times or less"
+    if not largest.spread:
+        measure = "and the rewards of no group differ, so that nothing says whether it is large"
     raise LargeAdvantageError(
         largest.event,
         trace,
-        f"{float(np.asarray(amounts.advantage)[largest.event]):.6g}, {largest.multiple:.4g} times the spread of the "
-        f"rewards of its group ({largest.spread:.6g}); expected {limit:g} times or less; in that trace "
-        f"{', '.join(parts)}; claims must be in units of the reward",
+        f"{float(np.asarray(amounts.advantage)[largest.event]):.6g}, {measure}; in that trace {', '.join(parts)}; "
+        "claims must be in units of the reward",
+        measured=largest.spread > 0,
     )
 
 

@@ -116,7 +116,7 @@ class Method:
       outcome_alone: whether rewards at events change none of its numbers, as in the code of some papers.
       reads_types: whether it reads the types of events, such as which decisions stopped; rows of a trainer lack them.
       order: when the order of a trace's rows moves its numbers: "always", with "event_reward", or never; "row_reward"
-        with such that count at their row alone. See `reads_order`.
+        with such that count at their row alone; "turns" always, where a joint turn is one place. See `reads_order`.
       chain: whose rows follow each other in that order, and at a discount: the trace's, or each agent's own, whatever
         others do between them.
       state: for scope "sequence", the function of the batch that gives `initial` of the next one.
@@ -152,7 +152,7 @@ class Method:
     scope_by_option: Mapping[str, Scope] = dataclasses.field(default_factory=dict)
     outcome_alone: bool = False
     reads_types: bool = False
-    order: Literal["", "event_reward", "row_reward", "always"] = ""
+    order: Literal["", "event_reward", "row_reward", "turns", "always"] = ""
     chain: Literal["trace", "agent"] = "trace"
     state: Callable[..., Any] | None = None
     unbiased_at: Mapping[str, float] = dataclasses.field(default_factory=dict)
@@ -222,12 +222,7 @@ class Method:
           (False, True)
         """
         options = {**self.bound, **options}
-        sums = bool(self.unbiased_at) and all(_alike(options.get(name), at) for name, at in self.unbiased_at.items())
-        order = "event_reward" if sums or self.order == "row_reward" else self.order
-        chained = str(options.get("discount", 1)) not in ("1", "1.0") or order == "always" or order in given
-        own = options.get("along", self.valued) == "agent"
-        own |= self.chain == "agent" and self.scope_of(options)[0] != "trace"
-        if chained and not (of_agents and own):
+        if self._reads_chain(options, given, of_agents=of_agents):
             return True
         if not self._compares_by_key(options):
             return False
@@ -236,6 +231,15 @@ class Method:
         parts = {name: PARTS[name] for name in names_of_key(options["by"]) if name in PARTS}
         counted = {name for name, part in parts.items() if part.level == "event" and not part.evidence}
         return not counted <= ({"turn"} if of_agents else set())
+
+    def _reads_chain(self, options: Mapping[str, Any], given: Collection[str], *, of_agents: bool) -> bool:
+        """`reads_order` but for the key under which it compares."""
+        sums = bool(self.unbiased_at) and all(_alike(options.get(name), at) for name, at in self.unbiased_at.items())
+        order = "event_reward" if sums or self.order == "row_reward" else self.order
+        chained = str(options.get("discount", 1)) not in ("1", "1.0") or order in ("always", "turns", *given)
+        own = options.get("along", self.valued) == "agent"
+        own |= self.chain == "agent" and self.scope_of(options)[0] != "trace"
+        return chained and not (of_agents and own)
 
     def columns_with(self, options: Mapping[str, Any]) -> tuple[str, ...]:
         """`columns` under options: `by` names others in their place, and AT-GRPO compares turns by its default alone.
@@ -253,8 +257,7 @@ class Method:
         """Whether the order moves numbers in which rows of agents that act at once stand, as of `reads_order`.
 
         Rewards at events count for the whole round, but for the order "row_reward". A `stage` states it, and a `node`
-        in its `context`. An unbiased method only numbers by the order what it compares, which no action chooses where
-        rows stand by names.
+        in its `context`; to the order "turns", and to a key by steps, it is one place.
 
         Examples:
           >>> import credit
@@ -266,10 +269,10 @@ class Method:
           >>> credit.METHODS["spiral_rae"].reads_rounds({"discount": 0.9}, [])  # it counts along an agent's own rows
           False
         """
-        if {"stage", "node"} & {*self.needs} or (self.unbiased and str(options.get("discount", 1)) in ("1", "1.0")):
+        if {"stage", "node"} & {*self.needs} or self.order == "turns":
             return False
         of_rows = given if self.order == "row_reward" else {*given} - {"event_reward"}
-        return self.reads_order(options, of_rows, of_agents=True)
+        return self._reads_chain({**self.bound, **options}, of_rows, of_agents=True)
 
     def unbiased_with(self, options: Mapping[str, Any], seen: Seen | None = None) -> tuple[bool | None, str]:
         """`unbiased` under options, and why it is not, or why None: nobody can say. Only True has no reason.

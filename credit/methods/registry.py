@@ -121,7 +121,7 @@ METHODS: dict[str, Method] = {
         reference="differences of a learned value, docs/critic.md",
         needs=("value",),
         cost="O(E log E)",
-        order="always",
+        order="turns",
         valued="trace",
     ),
     "maac": Method(
@@ -492,7 +492,7 @@ METHODS: dict[str, Method] = {
         cost="O(E log E)",
         pools_errors=True,
         columns=("turn",),
-        order="always",
+        order="turns",
     ),
     "mt_grpo": Method(
         named("estimators:mt_grpo"),
@@ -506,7 +506,7 @@ METHODS: dict[str, Method] = {
         reference="Zeng et al. 2025, arXiv:2505.11821 (MT-GRPO); Multi-Turn-RL-Agent mt_grpo_env_trainer.py",
         cost="O(E log E)",
         columns=("turn",),
-        order="row_reward",
+        order="event_reward",
     ),
     "gigpo": Method(
         named("estimators:gigpo"),

@@ -139,17 +139,21 @@ def _what_is_missing(
 ) -> list[str]:
     """What is said of columns by which a method compares and which tell nothing apart, and of an order untold."""
     from credit.methods.method_row import Method
+    from credit.untold_order import said_of_order, untold_rows
     from credit.values_at_once import rounds_of_log, said_of_rounds
 
     known, name = find_method(method) if isinstance(method, str) else method, Request.of(method).name
     if not isinstance(known, Method):
         return []
     alike = alike_in_log(traces, known.columns_with(options))
-    untold = "" if names is None or not known.reads_order(options, traces.evidence) else names.untold
     if names is None:
         rounds = rounds_of_log(traces, known, options)
+        count = untold_rows(traces, known, options, traces.evidence)
+        said = said_of_order(count)
+        untold = said and f"the order of {'rows' if count['scattered-rows'] else 'agents'}, and {said}"
     else:
         rounds = names.at_once if known.reads_rounds(options, traces.evidence) else 0
+        untold = names.untold if known.reads_order(options, traces.evidence) else ""
     return [
         *(f"{name} compares by the {column}, and {said}" for column, said in alike.items()),
         *([f"{name} reads {untold}"] if untold else []),

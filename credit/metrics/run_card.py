@@ -196,7 +196,7 @@ def _costs(facts: TeamFacts, found: Survey) -> list[CardLine]:
 def _evidence(traces: Traces, found: Survey) -> list[CardLine]:
     keys = {**EVENT_EVIDENCE, **TRACE_EVIDENCE}
     stated = ", ".join(name for name in found.evidence if name in keys)
-    channels = ", ".join(found.reward_channels)
+    channels = ", ".join(map(traces.channel_name, found.reward_channels))
     taught = f"{found.teaching} of {counted(found.groups, 'group')}"
     lines = [
         _line("outcomes", "reward channels", channels, "no trace has an outcome"),

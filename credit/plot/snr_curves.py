@@ -84,10 +84,10 @@ def draw_snr(
     """Draw signal to noise against trace length on logarithmic axes, one line a scheme.
 
     Points are measurements, shaded their confidence bands. A dashed line through them is the scheme's closed form,
-    which was not fitted to them; where a scheme has none, straight lines join its points. Schemes are listed from the
-    best to the worst at their last point, with the fitted slope. What is not positive cannot stand on a logarithmic
-    axis: a band that reaches 0 ends at the lower edge, a point at 0 is left out. Several panels share their axes and
-    the legend, which then lists no slopes.
+    which was not fitted to them; where a scheme has none, straight lines join its points. The legend has the schemes in
+    their order, as tables have them, with the fitted slope. What is not positive cannot stand on a logarithmic axis: a
+    band that reaches 0 ends at the lower edge, a point at 0 is left out. Several panels share their axes and the
+    legend, which then lists no slopes.
 
     Args:
       curves: one or more schemes.
@@ -127,17 +127,14 @@ def draw_snr(
     ]
     if any(cut):  # a band goes on below: it ends where the axis does, not above
         panels[0].set_ylim(bottom=floor)
-    handles, labels, last = {}, {}, {}
+    handles, labels = {}, {}
     for curve, (colour, marker) in zip(curves, looks, strict=True):
         _draw(of_panel[curve.panel], curve, np.asarray(getattr(curve, x), np.float64), colour, marker)
         handles[curve.name] = Line2D(
             [], [], color=colour, marker=marker, markersize=5, linewidth=1.2, linestyle=_joined(curve)
         )
         labels[curve.name] = printable(curve.name, 48) + (_slope(curve) if x == "length" and len(titles) == 1 else "")
-        known = _positive(curve.snr)
-        last[curve.name] = -known[-1] if len(known) else np.inf
-    order = sorted(last, key=last.__getitem__)
-    shown, said = [handles[name] for name in order], [labels[name] for name in order]
+    shown, said = [*handles.values()], [*labels.values()]
     if any(curve.theory is not None for curve in curves):
         shown.append(Line2D([], [], color="0.3", linestyle=DASHED, linewidth=1.2))
         said.append("closed form, not fitted")

@@ -16,6 +16,7 @@ from graphs.text import printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from credit.bench.refusals import Absent
@@ -26,6 +27,7 @@ DASHES: tuple[Any, ...] = ("-", (0, (4, 2)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 APART = 0.008
 """Of the height, about the width of a line: curves that are nowhere so far apart are drawn as one."""
 RATES = {"†": "† not the rate of the first on some task", "‡": "‡ rate at edge on some task"}
+OWN_RATES = "own rates: each method's best of those tried"
 BANDS = 3
 """Bands of more curves than these mix to one grey: then the first curve and the first of your own have one."""
 EVERY = 6  # of 31 points of a curve from one of its markers to the next; those of the next curve lie between them
@@ -41,7 +43,7 @@ def draw_training(
     rates: Sequence[float] = (),
     absent: Sequence[Absent] = (),
 ) -> Figure:
-    """Draw the median learning curve of each signal, a panel for each task.
+    """Draw the median learning curve of each signal, a panel for each task, and one for each common rate of a task.
 
     A curve is (J − J₀) / (J* − J₀) along the budget, from 0, the first policy, to 1, the best one. Its points are the
     updates, or 31 at even places where there are more. A
@@ -68,22 +70,25 @@ def draw_training(
 
     rows = runs(rows)
     signals = signals or list(dict.fromkeys(row["signal"] for row in rows))
-    tasks = list(dict.fromkeys(row["task"] for row in rows))
-    columns = min(columns, len(tasks))
-    lines = -(-len(tasks) // columns)
+    drawn = _panels(rows)
+    columns = min(columns, len({row["task"] for row in rows}) if len(drawn) > columns else len(drawn))
+    lines = -(-len(drawn) // columns)
     figure = new_figure(max(5.0, 2.5 * columns), 2.6 * lines)
     panels = figure.subplots(lines, columns, squeeze=False, sharex=True).ravel()
-    for panel in panels[len(tasks) :]:
+    for panel in panels[len(drawn) :]:
         panel.set_visible(False)
     names = [*map(shown_name, signals)]
     banded = _banded(signals)
     handles: dict[int, Any] = {}
+    firsts: dict[str, Axes] = {}
     medians: dict[str, dict[str, np.ndarray]] = {name: {} for name in signals}
-    for panel, task in zip(panels, tasks, strict=False):
+    for panel, (task, of_panel) in zip(panels, drawn.items(), strict=False):
         plain_axes(panel)
-        panel.set_title(printable(task, 40), fontsize=9, parse_math=False)
+        panel.set_title(task, fontsize=9, parse_math=False)
+        if (first := firsts.setdefault(of_panel[0]["task"], panel)) is not panel:
+            panel.sharey(first)
         for number, signal in enumerate(signals):
-            of_cell = [row for row in rows if (row["task"], row["signal"]) == (task, signal)]
+            of_cell = [row for row in of_panel if row["signal"] == signal]
             share = np.array([(np.array(r["curve"]) - r["start"]) / (r["optimum"] - r["start"]) for r in of_cell])
             medians[signal][task] = np.median(share, axis=0)
             along, share = _at_updates(of_cell, share)
@@ -95,20 +100,33 @@ def draw_training(
             curve = panel.plot(along, np.median(share, axis=0), marker, color=colour, markersize=3.5, linewidth=1.2,
                                markevery=(number % every, every), linestyle=DASHES[number % len(DASHES)])  # fmt: skip
             handles[number] = curve[0]
-    for panel in panels[: len(tasks) : columns]:  # the first of each line
+    for panel in panels[: len(drawn) : columns]:  # the first of each line
         panel.set_ylabel("way to the best policy\n[share]", fontsize=9)
-    for panel in panels[max(len(tasks) - columns, 0) : len(tasks)]:  # those with no panel below
+    for panel in panels[max(len(drawn) - columns, 0) : len(drawn)]:  # those with no panel below
         panel.set_xlabel("budget spent", fontsize=9)
         panel.tick_params(labelbottom=True)
     of = "their" if len(banded) == len(signals) else ", ".join(map(shown_name, banded))
-    drawn = _drawn(len({row["seed"] for row in rows}), of)
+    told = _drawn(len({row["seed"] for row in rows}), of)
     marks = {name: _marks(rows, name, signals[0], rates) for name in signals}
     found = "".join(marks.values())
     size = "" if group_size is None else f"groups of {group_size}"
-    lying = lying_on([(name, medians[signal]) for name, signal in zip(names, signals, strict=True)], APART)
+    several = len(drawn) > len(firsts)
+    places = ("in", "panels") if several else ("on", "tasks")
+    lying = lying_on([(name, medians[signal]) for name, signal in zip(names, signals, strict=True)], APART, places)
     refused = refused_caption((shown_name(r["signal"]), r.get("answered", 1.0)) for r in rows if r["signal"] in signals)
     left_out = absent_caption(absent, shown_name)
-    stated = (size, drawn, values, refused, left_out, *lying, *(text for mark, text in RATES.items() if mark in found))
+    own = {row["learning_rate"] for row in rows if "learning_rate" in row}
+    rate = OWN_RATES if len(own) > 1 or len(rates) > 1 or several else f"learning rate {min(own):g}" if own else ""
+    stated = (
+        size,
+        rate,
+        told,
+        values,
+        refused,
+        left_out,
+        *lying,
+        *(text for mark, text in RATES.items() if mark in found),
+    )
     title = "; ".join(filter(None, stated))
     title = textwrap.fill(title, int(15 * figure.get_figwidth()))  # as wide as the figure
     labels = [f"{names[number]} {marks[signals[number]]}".rstrip() for number in handles]
@@ -117,6 +135,20 @@ def draw_training(
     figure.set_figheight(figure.get_figheight() + above.get_window_extent().height / figure.dpi)  # not from the panels
     grow(figure)
     return figure
+
+
+def _panels(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """The rows of each panel by its title: of a task, and after all tasks of each at each common rate."""
+    found: dict[tuple[Any, str], list[dict[str, Any]]] = {}
+    for row in rows:
+        for rate, one in {0.0: row, **row.get("at_rates", {})}.items():
+            found.setdefault((rate, row["task"]), []).append(one)
+    several = len({rate for rate, _ in found}) > 1
+    titles = {0.0: ", own rates"} | {rate: f", all at {rate:g}" for rate, _ in found if rate}
+    return {
+        printable(task, 40) + titles[rate] * several: found[rate, task]
+        for rate, task in sorted(found, key=lambda at: at[0])
+    }
 
 
 def _at_updates(rows: Sequence[dict[str, Any]], share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ import numpy as np
 from credit.integrations.rows.row_advantages import Advantages, RowAdvantages, rows_advantage
 from credit.integrations.rows.row_columns import as_labels, as_mask, as_numbers, give_back, on_host, spread
 from credit.ray.cluster import RETRIES, connected, results_of
-from credit.tables.column_values import nulls
+from credit.tables.column_values import PAID, nulls, type_name
 
 if TYPE_CHECKING:
     from estimators.base import Credit
@@ -135,19 +135,28 @@ def compute_rows(method: str, sent: Mapping[str, Any]) -> tuple[np.ndarray, dict
 def _sent(reward: Any, columns: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
     """The columns as NumPy arrays and lists, without tensors, devices and gradients; and the number of rows."""
     n = len(reward)
-    sent: dict[str, Any] = {"reward": as_numbers("reward", reward, n)}
+    sent: dict[str, Any] = {"reward": _paid("reward", reward, n)}
     for name, column in columns.items():
         if column is None:
             continue
         if name == "evidence":
-            sent[name] = {key: as_labels(values) for key, values in column.items()}
+            sent[name] = {key: _paid(key, of, n) if key in PAID else as_labels(of) for key, of in column.items()}
         elif name == "order":
             sent[name] = on_host(column)  # integers and times as they are: places are compared exactly
-        elif name == "event_reward":  # null counts 0, and NaN does not
-            sent[name] = np.ma.masked_array(as_numbers(name, column, n), nulls(column, n))
         else:
-            sent[name] = as_labels(column)
+            sent[name] = _paid(name, column, n) if name in PAID else as_labels(column)
     return sent, n
+
+
+def _paid(name: str, column: Any, n: int) -> np.ndarray:
+    """Numbers in the type that they have, by which it is known how coarse they are; masked where an event has none."""
+    from jax.numpy import bfloat16  # NumPy itself has none
+
+    types = {"bfloat16": bfloat16.dtype, "float16": np.float16, "halffloat": np.float16}
+    types |= {"float32": np.float32, "float": np.float32}
+    amounts = as_numbers(name, column, n)
+    typed = amounts.astype(types.get(type_name(column), amounts.dtype))
+    return np.ma.masked_array(typed, nulls(column, n)) if name == "event_reward" else typed  # null counts 0, NaN not
 
 
 def _on_tokens(values: np.ndarray, reward: Any, mask: Any, n: int) -> Any:

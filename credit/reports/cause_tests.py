@@ -15,6 +15,8 @@ from graphs.task_means import LEVEL, fact_of, holm
 
 __all__ = ["CLOSE", "CauseTest", "more_failed", "p_across", "tested", "told_by_others"]
 
+Test = tuple[float, float, float, float, float, int]
+"""What `ComparedKinds.test` gives: the chance, its interval, p, the least p, and how many differ."""
 CLOSE = 2 * LEVEL
 """The p below which a cause that is not beyond chance is undecided."""
 
@@ -129,6 +131,8 @@ def tested(kinds: ComparedKinds, values: list[np.ndarray], every: list[Candidate
         if not kinds.within:
             tests |= {i: (tests[i][0], math.nan, math.nan, *one, tests[i][5]) for i, one in over.items()}
         corrected = holm([tests[i][3] for i in asked], [facts[i] for i in asked], [tests[i][4] for i in asked])
+        if kinds.within and every[asked[0]].of_agent:
+            corrected = _of_agents([tests[i] for i in asked], [values[i] for i in asked])
         for i, p in zip(asked, corrected, strict=True):
             chance, low, high, alone, *_ = tests[i]
             whole = min(p * parts, 1.0)  # NaN stays
@@ -145,7 +149,20 @@ def tested(kinds: ComparedKinds, values: list[np.ndarray], every: list[Candidate
     return found
 
 
-def _least_sure(test: tuple[float, float, float, float, float, int]) -> tuple[bool, float]:
+def _of_agents(tests: Sequence[Test], values: Sequence[np.ndarray]) -> list[float]:
+    """Their p-values, corrected for each other.
+
+    That an agent acts is a cause where more failed, and that it is left out is one where more failed. So each is one
+    side of a test, and both are one test, as in `outcome_differences`, also where they are of other kinds of tasks:
+    these counted as two.
+    """
+    sides = [p / 2 if chance > 0.5 else 1 - p / 2 for chance, _, _, p, *_ in tests]
+    facts = [np.nan_to_num(value, nan=-1.0).tobytes() for value in values]
+    corrected = holm(sides, facts, [least / 2 for *_, least, _ in tests])
+    return [max(one, p) if one == one else one for one, (_, _, _, p, *_) in zip(corrected, tests, strict=True)]
+
+
+def _least_sure(test: Test) -> tuple[bool, float]:
     """Orders tests of one cause: one that tells nothing is the least sure."""
     chance, _, _, p, *_ = test
     return chance <= 0.5 or math.isnan(p), p

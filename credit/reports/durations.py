@@ -10,6 +10,7 @@ import numpy as np
 from credit.reports.event_facts import EventFacts
 from credit.reports.outside_team import outside_team
 from graphs.event_types import EventType
+from graphs.joint_rewards import turn_ends
 from graphs.structure.host_ids import among, by_id
 from graphs.traces.batch import Traces
 from graphs.traces.clock_units import LONGEST
@@ -126,7 +127,8 @@ def durations(facts: EventFacts) -> Durations:
     a tool. And what is no action, such as a spawn, may wait for agents that were spawned before: c are also the last
     events of those that ended by then. Without any c, d(e) = 0 at the first time of the trace; later on it is unknown
     of an action or a tool's result. So it is where the trace has no edge between agents and another one was at work
-    since: waiting for it is not told from working beside it, as in a table. The time since the latest end is known.
+    since: waiting for it is not told from working beside it, as in a table, but in a joint turn. The time since the
+    latest end is known.
 
     What an action calls or starts has no d(e): its model was writing until then, so the interval is the action's.
     Where the action's seconds are stated, the interval is nobody's. So is all time before the latest end(c), which was
@@ -204,7 +206,10 @@ def durations(facts: EventFacts) -> Durations:
     works = facts.action | (kind == int(EventType.TOOL_RESULT))
     waits_untold = works & np.isnan(own) & np.isfinite(latest) & _unlinked(facts)[trace]
     if waits_untold.any():
-        since = _ended_before(trace, time, end)
+        since, turn = _ended_before(trace, time, end), turn_ends(traces.graph)[:n]
+        before = np.full(n, np.inf)
+        np.minimum.at(before, turn, since)
+        since = before[turn]  # nobody waits for those who act at once
         waits_untold &= since > latest
         latest[waits_untold] = since[waits_untold]
     interval = np.where(np.isfinite(latest), np.maximum(time - latest, 0), 0.0)  # that the event ends

@@ -69,7 +69,7 @@ class LeadingCause:
       wider: whether `--group-by task`, which compares traces of several models and systems, too, decides what is not
         decided here.
       across: what it is beyond chance across, and how traces within compare, where it is so only as `--group-by task`
-        compares, or across sides (`CauseTest.or_across`); "" elsewhere.
+        compares, across sides (`CauseTest.or_across`), or of all tasks (`CauseTest.odd`); "" elsewhere.
       evidence: what traces of one task, and tasks, say of it; None where these are not of both kinds.
       of_sides: how many traces of each side have it, where sides are compared; empty elsewhere.
       more_often: the system, or the model, of which more than twice as large a part has it as of others; "" of none.

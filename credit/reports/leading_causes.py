@@ -37,6 +37,7 @@ MOST = 2
 """Causes that are named, and one more beside those that are beyond chance."""
 
 FOLLOWS = "what went wrong before may be why"
+OF_ALL = "all tasks, of which harder ones may be why"
 
 
 def leading_causes(
@@ -120,6 +121,7 @@ def leading_causes(
     lacks = counted_ones & lacking_traces(traces)
 
     def told(i: int, row: int, text: str) -> LeadingCause:
+        odd = tests[i].odd and not tests[i].sure
         one, at = found[i].one, _where_told(traces, found[i], by[i], of_kind[i], judged, sure=tests[i].sure > 0)
         words = f"runs of kind {printable(at.kind, NAME)}{one.words.removeprefix('runs')}" if at.single else one.words
         return LeadingCause(
@@ -142,11 +144,11 @@ def leading_causes(
             kinds=judged.kinds,
             of_sides=of_sides(np.flatnonzero(at.having), side),
             more_often="" if one.test else _more_often(traces, at.having, at.tells & counted_ones),
-            beyond_chance=tests[i].sure > 0 if judged.both else None,
-            p=_known(tests[i].p),
+            beyond_chance=tests[i].sure > 0 or odd if judged.both else None,
+            p=None if odd else _known(tests[i].p),
             close=tests[i].close and tests[i].p < CLOSE,
             wider=i in wider,
-            across=tests[i].across,
+            across=OF_ALL if odd else tests[i].across,
             evidence=evidence[named.index(i)],
             of_team=one.of_team,
             where_varied=at.varied.where_varied() if at.varied else None,
@@ -222,9 +224,10 @@ def _in_time(traces: Traces, having: np.ndarray, tells: np.ndarray, side: np.nda
 
 
 def _one_side(one: Counted, judged: JudgedTraces, side: np.ndarray | None, heads: Sequence[str]) -> OneSide | None:
-    """The side of all traces that have something; None of several, and where no other one tells whether it has it."""
+    """The side of all traces that have something; None of several, and where no other one tells whether it has it, or
+    fewer than `LEAST_TASKS` have it."""
     known = one.one.tells & (judged.failed | judged.succeeded)
-    if side is None or not (one.having & known).any():
+    if side is None or (one.having & known).sum() < LEAST_TASKS:
         return None
     of = int(side[one.having & known][0])
     if of < 0 or (side[one.having] != of).any() or not (known & (side == 1 - of)).any():

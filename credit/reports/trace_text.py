@@ -184,7 +184,7 @@ def _header(traces: Traces, view: _View, index: int, limit: int) -> RenderableTy
     kind_of_team = TOPOLOGIES[int(topology(view.graph, roles)[0])]
     declared = f" (declared: {printable(row['topology'], 40)})" if row["topology"] else ""
     channels = [
-        f"{printable(name.removeprefix('rewards.'), 40)} {amount:z.6g}"
+        f"{printable(traces.channel_name(name.removeprefix('rewards.')), 40)} {amount:z.6g}"
         for name, evidence in traces.evidence.items()
         if name.startswith("rewards.") and (amount := evidence.of_row(index)) is not None
     ]

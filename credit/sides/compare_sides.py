@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from credit.doctor.verdict_channels import own_channel
+from credit.doctor.verdict_channels import outcome_name
 from credit.doctor.verdict_errors import verdict_errors
 from credit.metrics.event_costs import Prices
 from credit.metrics.success_costs import success_costs
@@ -77,7 +77,7 @@ def compare_sides(
     kinds = task_kinds(traces)
     bounds = bounds_of_sides(traces, measured, sides.side, prices)
     verdicts = tuple(verdict_changes(verdict_errors(traces, success_at), sides.side, task, kinds[1]))
-    judge = own_channel(traces) or "the outcome"
+    judge = outcome_name(traces)
     rows = [held_to_reference(row, judge, verdicts) if row.metric in FIRST else row for row in rows]
     judged = next((row.metric for row in rows if row.metric in FIRST), None)
     apart, apart_in, not_told = differs_too(traces, sides, None if judged is None else (judged, measured[judged]))

@@ -34,6 +34,7 @@ __all__ = [
     "numbers",
     "renumber",
     "truths",
+    "type_name",
     "unlike_indices",
 ]
 
@@ -241,15 +242,24 @@ def lost_to_type(values: Any, amounts: np.ndarray) -> np.ndarray:
       >>> lost_to_type(np.float16([0.75, 0.9, 3]), np.array([0.75, 0.89990234375, 3.0])).tolist()
       [0.0, 0.000244140625, 0.0]
     """
-    column = values[0] if isinstance(values, list | tuple) and values else values
-    kind = getattr(column, "dtype", getattr(column, "type", None))
-    name = str(getattr(kind, "name", kind)).lower().removeprefix("torch.").partition("[")[0]
-    if (digits := _DIGITS.get(name)) is None:
+    if (digits := _DIGITS.get(type_name(values))) is None:
         return np.zeros(len(amounts))
     size = np.nan_to_num(np.abs(amounts), posinf=0.0)
     mantissa, exponent = np.frexp(size)
     is_meant = (np.ldexp(mantissa, digits) % 8 == 0) | ((size == np.floor(size)) & (size < 2**digits))
     return np.where(is_meant, 0, np.ldexp(0.5, exponent - digits))
+
+
+def type_name(values: Any) -> str:
+    """The type of a column's numbers in small letters, as its library calls it; of a list that of the first.
+
+    Examples:
+      >>> type_name(np.float16([0.5])), type_name([np.float32(0.5)])
+      ('float16', 'float32')
+    """
+    column = values[0] if isinstance(values, list | tuple) and values else values
+    kind = getattr(column, "dtype", getattr(column, "type", None))
+    return str(getattr(kind, "name", kind)).lower().removeprefix("torch.").partition("[")[0]
 
 
 def nulls(values: Any, n: int) -> np.ndarray:

@@ -271,7 +271,7 @@ def built_from_columns(given: Mapping[str, Any]) -> tuple[EventGraph, np.ndarray
     tree = {name: arrays.get(name) for name in CHOICES}
     stated = {name: arrays[name] for name in CHANCES if name in arrays}
     rounds = None if places is None else pad_array(rounds_of_places(places, order), to.events, -1)
-    graph = with_joint_rewards(graph, arrays.get("context"), arrays.get("event_reward"), rounds)
+    graph = with_joint_rewards(graph, arrays.get("context"), rounds)
     names = trace_names.to_pylist() if arrays.keys() & {"node", "context"} else None
     graph = with_clusters(graph, **tree, stated=stated, names=names)
     if "trainable" in arrays:
@@ -315,7 +315,7 @@ def _filled(graph: EventGraph, columns: Collection[str]) -> EventGraph:
         fields["cluster_ids"] = np.arange(graph.num_traces, dtype=np.int32)
     if graph.trainable_mask is None and "trainable" in columns:
         fields["trainable_mask"] = np.asarray(graph.event_mask)
-    if graph.joint_mask is None and not {"event_reward", "context"}.isdisjoint(columns):
+    if graph.joint_mask is None:  # `order` states joint turns, too, and a batch may have it later
         fields["joint_mask"] = np.zeros(graph.num_events, bool)
     return dataclasses.replace(graph, **fields)
 

@@ -1,8 +1,8 @@
 """Turn-level baselines: the k-th turn of a trace against the k-th turns of the other traces of its task.
 
-A turn is one agent's, and the k-th turn the team's: turns are counted in the order of their first actions, over all
-agents. A round of the environment in which several agents act is several turns. Where the policy decides how many turns
-there are, a comparison by number can be biased. `turn_baseline` is unbiased; `mt_grpo`, the published form, is not, and
+A turn is one agent's, or that of all who act at once, and the k-th turn the team's: turns are counted in the order of
+their first actions, over all agents. Where the policy decides how many turns there are, a comparison by number can be
+biased. `turn_baseline` is unbiased; `mt_grpo`, the published form, is not, and
 its docstring has the bias in closed form. Both need rewards only.
 """
 
@@ -33,6 +33,7 @@ from graphs.segment import (
     segment_first,
     segment_sum,
 )
+from graphs.turn_ends import ends_of_turns
 
 __all__ = ["Turns", "mt_grpo", "turn_baseline", "turns"]
 
@@ -81,7 +82,7 @@ def _to_go(chain: Chains, values: jax.Array) -> jax.Array:
 
 
 def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns:
-    """The turns of every trace, their places, and what each of them earned.
+    """The turns of every trace, their places, and what each of them earned. Those that begin in a joint turn are one.
 
     A trace counts among the rivals of its group where it has an outcome and at least one action, be it that of a frozen
     agent. With replays, rivals are clusters of traces (`estimators.clusters`).
@@ -110,8 +111,12 @@ def turns(graph: EventGraph, reward: Array, event_reward: Array | None) -> Turns
     n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
     row = jnp.asarray(graph.event_mask) & graph.trained_mask & scored[trace]
     turn = jnp.asarray(graph.turn_ids)
+    place = jnp.arange(n, dtype=jnp.int32)
     lead_of = segment_first(turn, n, row)[turn]
-    leads = row & (lead_of == jnp.arange(n, dtype=jnp.int32))
+    if graph.joint_mask is not None:
+        at_once = ends_of_turns(graph)
+        lead_of = segment_first(at_once, n, row & (lead_of == place))[at_once[lead_of]]
+    leads = row & (lead_of == place)
     group = jnp.asarray(graph.group_ids)
     played = segment_count(trace, graph.num_traces, leads, jnp.int32)
     earlier = jnp.cumsum(played, dtype=jnp.int32) - played  # trace ids do not decrease over events
@@ -165,9 +170,9 @@ def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | Non
 
         b_ik = Σ_{j ≠ i, T_j > k} G_jk / (n − 1)        A_ik = G_ik − b_ik
 
-    A turn is one agent's. Turns are numbered from 0, over all agents of a trace, by the place of their first trainable
-    action; one in which only frozen agents act is none. The k-th turn earns what arrives, at events of any agent, from
-    its beginning to before the next turn of the trace begins.
+    A turn is one agent's, or that of all who act at once. Turns are numbered from 0, over all agents of a trace, by the
+    place of their first trainable action; one in which only frozen agents act is none. The k-th turn earns what
+    arrives, at events of any agent, from its beginning to before the next turn of the trace begins.
     A trace that has stopped has nothing more to earn: it counts as 0 and stays in the divisor. So where lengths differ
     an offset of all rewards does not cancel: it enters the advantages of late turns. Subtract it first. Unbiased for
     the policy gradient whatever decides the number of turns: k is known before the turn is played, and the other traces
@@ -179,7 +184,7 @@ def turn_baseline(graph: EventGraph, reward: Array, *, event_reward: Array | Non
 
     In a ledger the claim is D_ik = r_ik + V_i,k+1 − V_ik, r_ik what the turn earned and V_ik the mean of G_jk over the
     other traces that play a turn k, 0 after the last one: b is no value of a state where others have stopped. A turn
-    that no other trace plays has no claim.
+    that no other trace plays has no claim, nor has one of several agents at once.
 
     Args:
       graph: the batch; uses trace, turn and group ids and the masks.
@@ -262,8 +267,7 @@ def mt_grpo(
         A_ik = (R_i − μ) / (s + eps) + Σ_{l ≥ k, l < T_i} (r_il − m_l) / (s_l + eps)      without scale nothing divides
 
     Without event rewards it is `grpo` with this eps, or `dr_grpo` without scale. As in `turn_baseline`, a turn is one
-    agent's, and k counts the turns of all agents. The paper has one agent: where several act in a round of the
-    environment, its terms are those of rounds only if all rows are one agent's.
+    agent's, or that of all who act at once, and k counts the turns of all agents. The paper has one agent.
 
     The trace itself determines how many m_l are subtracted: each further turn costs m_l. Let p_l be the probability
     that a trace has an l-th turn, ρ_l = E[r_l; has it], μ_l = ρ_l / p_l, and n traces be drawn independently. Without

@@ -29,7 +29,7 @@ from estimators.base import Credit, Reason, check_event_array, finish
 from estimators.composition.votes import NO_ERRORS, Errors, votes
 from estimators.kept_functions import kept_compiled
 from estimators.relative_mean import ALIKE
-from estimators.sequence.chains import chains
+from estimators.sequence.chains import chains, several_at_once, values_of_turns
 from graphs.errors import CreditError, expect
 from graphs.event_graph import Array, EventGraph
 from graphs.segment import safe_divide, safe_sqrt
@@ -162,33 +162,35 @@ def _lambda(credit: Credit) -> Array | float:
 @kept_compiled
 @jax.jit
 def _from_return(graph: EventGraph, credit: Credit, lambda_: float | Array) -> Credit:
-    """δ_t = A_t − λ A_{t+1}; invalid where the next action's A is.
+    """δ_t = A_t − λ A_{t+1}; invalid where the next action's A is, and in a joint turn of several agents.
+
+    What such a turn brought is the difference of A from its first action to the one behind it, and says nothing of each
+    action. The value of the state that an action led to is the mean of those that the turn's actions state.
 
     Where the return states the values that it rests on, these take the place of its baseline, and the error of δ_t is
     sqrt(s_t² + s_{t+1}²), at the last action sqrt(s_t² + spread_t²), since the outcome is one draw. Values of one group
     share their samples, which makes their difference more certain than that.
     """
     # As the methods have it: what a frozen agent does between two actions is the environment's.
-    actions = chains(graph, jnp.asarray(graph.event_mask) & graph.trained_mask)
+    row = jnp.asarray(graph.event_mask) & graph.trained_mask
+    actions, at_once = chains(graph, row), several_at_once(graph, row)
     amount, valid = jnp.asarray(credit.credit) - jnp.asarray(credit.baseline), credit.valid
     stderr = jnp.full_like(amount, jnp.inf)
     values = None if credit.recursion is None else credit.recursion.values
+    value = jnp.asarray(credit.baseline)
     if values is not None:
         known = jnp.isfinite(values.value)
         valid = valid & known
-        amount = jnp.where(valid, credit.credit - jnp.where(known, values.value, 0), 0)
+        value = jnp.where(known, values.value, 0)
+        amount = jnp.where(valid, credit.credit - value, 0)
         own = jnp.where(known, values.stderr, 0) ** 2
         after = jnp.where(actions.last, jnp.where(known, values.spread, 0) ** 2, actions.following(own))
         stderr = safe_sqrt(own + after)
-    following = actions.following(amount)
-    broken = actions.following(~valid)
-    return _increment(
-        graph,
-        credit,
-        amount - lambda_ * following,
-        stderr,
-        jnp.where(credit.valid & (~valid | broken), Reason.NO_EVIDENCE, credit.reason),
-    )
+    of_state, stated = values_of_turns(graph, at_once, value, valid)
+    amount = amount - lambda_ * actions.following(amount) + actions.following(of_state - value)
+    broken = actions.following(~stated)
+    reason = jnp.where(credit.valid & (~valid | broken), Reason.NO_EVIDENCE, credit.reason)
+    return _increment(graph, credit, amount, stderr, jnp.where(credit.valid & at_once, Reason.AT_ONCE, reason))
 
 
 @kept_compiled

@@ -19,7 +19,7 @@ import numpy as np
 from estimators.base import Credit, Reason, check_event_array, check_reward, finish
 from estimators.critic.validation import stderr_factor
 from estimators.options import checked_options
-from estimators.sequence.chains import chains, rewards_of_turns
+from estimators.sequence.chains import chains, rewards_of_turns, several_at_once, values_of_turns
 from graphs.event_graph import Array, EventGraph, EventType
 from graphs.segment import safe_sqrt
 from graphs.structure.forest import real_edges
@@ -130,7 +130,8 @@ def critic_increments(
     `value_after`, V after an action is V before the trace's next action, and R after the last one: then an increment is
     a claim on the block from the action up to the next, with the rewards at its events, and the last one holds the luck
     R − V_T, too. Rewards of a joint turn are still to come until its last action. These increments add up to the return
-    from the first action on, less V before it.
+    from the first action on, less V before it. Where several agents act at once, only what all did together is known,
+    and no action has an increment; V before such a turn is the mean of those logged at its actions.
 
     The bias is that of V. With V exact, these are the true increments, and they are centred under the policy.
 
@@ -162,14 +163,16 @@ def critic_increments(
     trace, real = jnp.asarray(graph.trace_ids), jnp.asarray(graph.event_mask)
     before, known_mask = check_event_array(graph, "value", value)
     before = before.astype(outcome.dtype)
-    earned = jnp.zeros_like(before)
+    earned, at_once = jnp.zeros_like(before), jnp.zeros_like(real)
     if event_reward is not None:
         earned = rewards_of_turns(graph, event_reward).astype(before.dtype)
     if value_after is None:
-        actions = chains(graph, real & jnp.asarray(graph.action_mask) & scored[trace])
+        row = real & jnp.asarray(graph.action_mask) & scored[trace]
+        actions, at_once = chains(graph, row), several_at_once(graph, row)
         earned = actions.gathered(earned, real)
-        after = jnp.where(actions.last, outcome[trace], actions.following(before))
-        known_mask = known_mask & (actions.last | actions.following(known_mask))
+        of_state, stated = values_of_turns(graph, at_once, before, known_mask)
+        after = jnp.where(actions.last, outcome[trace], actions.following(of_state))
+        known_mask = known_mask & (actions.last | actions.following(stated))
     else:
         after, after_mask = check_event_array(graph, "value_after", value_after)
         known_mask = known_mask & after_mask
@@ -177,7 +180,7 @@ def critic_increments(
     if value_stderr is not None:
         given, given_mask = check_event_array(graph, "value_stderr", value_stderr)
         error = jnp.where(given_mask, given.astype(before.dtype), jnp.inf)
-    reason = jnp.where(known_mask, Reason.VALID, Reason.NO_EVIDENCE)
+    reason = jnp.where(known_mask, jnp.where(at_once, Reason.AT_ONCE, Reason.VALID), Reason.NO_EVIDENCE)
     amount = jnp.where(known_mask, earned + (after.astype(before.dtype) - before), 0)
     return finish(
         graph,

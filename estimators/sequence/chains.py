@@ -15,10 +15,19 @@ from estimators.base import check_event_array
 from estimators.sequence.suffix_recursion import suffix_recursion
 from graphs.errors import CreditError
 from graphs.event_graph import Array, EventGraph
-from graphs.segment import segment_sum
+from graphs.segment import safe_divide, segment_count, segment_first, segment_sum
 from graphs.stable_order import stable_order
+from graphs.turn_ends import ends_of_turns, nearest
 
-__all__ = ["Along", "Chains", "chains", "linked", "rewards_of_turns"]
+__all__ = [
+    "Along",
+    "Chains",
+    "chains",
+    "linked",
+    "rewards_of_turns",
+    "several_at_once",
+    "values_of_turns",
+]
 
 Along = Literal["trace", "agent"]
 
@@ -77,7 +86,7 @@ class Chains(NamedTuple):
 
     def reaches(self, flagged: jax.Array) -> jax.Array:
         """Whether a member is flagged or a later one of its chain is: bool [E], False where the event is no member."""
-        return self.row & (_nearest(self.chain, self.row & flagged) < self.row.shape[0])
+        return self.row & (nearest(self.chain, self.row & flagged) < self.row.shape[0])
 
     def gathered(self, values: jax.Array, where: jax.Array) -> jax.Array:
         """At each member, the sum of `values` over all events from it to before the next member; 0 elsewhere."""
@@ -121,20 +130,11 @@ def linked(chain: jax.Array, row: jax.Array, order: jax.Array | None = None) -> 
       >>> linked(jnp.array([0, 0, 0, 1]), jnp.array([True, False, True, True])).after.tolist()
       [2, 2, 4, 4]
     """
-    nearest = _nearest(chain, row)
-    none = jnp.full(1, row.shape[0], nearest.dtype)
-    behind = jnp.concatenate([nearest[1:], none])
+    following = nearest(chain, row)
+    none = jnp.full(1, row.shape[0], following.dtype)
+    behind = jnp.concatenate([following[1:], none])
     goes_on = jnp.concatenate([chain[1:] == chain[:-1], jnp.zeros(1, bool)])
     return Chains(order, chain, row, jnp.where(goes_on, behind, none))
-
-
-def _nearest(chain: jax.Array, flagged: jax.Array) -> jax.Array:
-    """The first flagged place of the chain, from each place on: int32 [E]; E where there is none."""
-    n = flagged.shape[0]
-    place = jnp.where(flagged, jnp.arange(n, dtype=jnp.int32), n)
-    nearest = jax.lax.cummin(place, reverse=True)
-    same = chain.at[nearest].get(mode="fill", fill_value=-1) == chain
-    return jnp.where(same, nearest, n)
 
 
 def chains(graph: EventGraph, rows: Array, along: Along = "trace") -> Chains:
@@ -177,7 +177,36 @@ def rewards_of_turns(graph: EventGraph, event_reward: Array) -> jax.Array:
     earned = check_event_array(graph, "event_reward", event_reward)[0]
     if graph.joint_mask is None:
         return earned
-    n, trace = graph.num_events, jnp.asarray(graph.trace_ids)
-    ends = _nearest(trace, jnp.asarray(graph.event_mask) & ~jnp.asarray(graph.joint_mask))
-    at = jnp.where(ends < n, ends, jnp.arange(n, dtype=jnp.int32))  # a prefix may end within the turn
-    return segment_sum(earned, at, n, jnp.asarray(graph.event_mask))
+    return segment_sum(earned, ends_of_turns(graph), graph.num_events, jnp.asarray(graph.event_mask))
+
+
+def several_at_once(graph: EventGraph, row: jax.Array) -> jax.Array:
+    """Which of the events `row`, bool [E], stand in a joint turn in which several agents have one: bool [E].
+
+    Each of them changed what is expected, and the log has the change by all together alone.
+    """
+    if graph.joint_mask is None:
+        return jnp.zeros_like(row)
+    n, turn, agent = graph.num_events, ends_of_turns(graph), jnp.asarray(graph.agent_ids)
+    others = row & (agent != agent[segment_first(turn, n, row)[turn]])
+    return row & (segment_count(turn, n, others, jnp.int32) > 0)[turn]
+
+
+def values_of_turns(
+    graph: EventGraph, at_once: jax.Array, value: jax.Array, known: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Values of states, float [E], with one of each joint turn of several agents, the mean; known where all are.
+
+    Args:
+      graph: the batch.
+      at_once: bool [E], of `several_at_once`.
+      value, known: [E], of the state before each action, and whether it is known.
+    """
+    if graph.joint_mask is None:
+        return value, known
+    n, turn = graph.num_events, ends_of_turns(graph)
+    first = value[segment_first(turn, n, at_once)][turn]
+    count = segment_count(turn, n, at_once, value.dtype)
+    mean = first + safe_divide(segment_sum(value - first, turn, n, at_once), count)[turn]
+    unknown = segment_count(turn, n, at_once & ~known, jnp.int32) > 0
+    return jnp.where(at_once, mean, value), jnp.where(at_once, ~unknown[turn], known)

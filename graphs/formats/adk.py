@@ -32,6 +32,7 @@ from graphs.reading.keys import opening
 from graphs.reading.source import Source
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_COUNT, TraceRecord
+from graphs.traces.statuses import says_error
 
 __all__ = ["RECORDS", "read", "sniff"]
 
@@ -46,10 +47,23 @@ class _Call(msgspec.Struct):
     name: str = ""
 
 
+class _Answer(_Call):
+    response: Any = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the tool says so: `error`, as ADK answers a call without its arguments; MCP's `isError`; a status."""
+        told = self.response if isinstance(self.response, dict) else {}
+        status = told.get("status")
+        return (
+            bool(told.get("error")) or told.get("isError") is True or (isinstance(status, str) and says_error(status))
+        )
+
+
 class _Part(msgspec.Struct, rename="camel"):
     text: str | None = None
     function_call: _Call | None = None
-    function_response: _Call | None = None
+    function_response: _Answer | None = None
 
 
 class _Content(msgspec.Struct):
@@ -290,8 +304,8 @@ def _record(record: TraceRecord, events: list[_Event]) -> TraceRecord:
             answered = of_agent.take(answer.id)
             if answered is None:
                 record.refuse("unknown-tool-call", f"events[{index}]", answer.id, "the id of an open tool call")
-            result = f"{name}/{number}" if len(answers) > 1 else name
-            team.result(agent, result, place, answers=answered[0], tool=answered[1], **columns)
+            result, status = f"{name}/{number}" if len(answers) > 1 else name, "error" if answer.failed else None
+            team.result(agent, result, place, answers=answered[0], tool=answered[1], status=status, **columns)
         if not is_call:
             continue
         usage = event.usage_metadata or _Usage()

@@ -74,6 +74,7 @@ def read(
       groups: tasks kept outside the log, in the same forms, with columns `trace` and `group`. A trace with a bad row is
         left out, because its group is unknown. A file may state the `task_kind` beside them, or beside one of them.
       columns: for the table reader, the columns by meaning: `{"trace": "traj_uid", "group": "uid", ...}`.
+        Beside another outcome the column of `reward` is a channel of its own name.
       outcomes: what words of outcomes mean, as `{"escalated": 0}`, in capitals or not, in tables, `rewards` and scores.
         Pairs such as pass and fail are known; a trace whose word is not has no outcome, and is a problem.
       types: for the table reader, what words of the column `type` mean, as `{"llm": "message"}`, in capitals or not.
@@ -152,6 +153,9 @@ def read_and_count(
     keys = check_group_by(group_by)
     check_errors(errors, orphans)
     meaning = check_meanings(outcomes)
+    named = (columns or {}).get("reward", "") if reward == DEFAULT_CHANNEL else reward
+    if columns and columns.get("reward") and reward != DEFAULT_CHANNEL:  # a channel beside the outcome has its own name
+        columns = {**columns, "reward": "", f"rewards.{columns['reward']}": columns["reward"]}
     corpus = open_logs(
         *paths,
         format=format,
@@ -198,6 +202,7 @@ def read_and_count(
         traces = dataclasses.replace(traces, problems=(*traces.problems, *late), text_columns=corpus.text_columns)
         sources = join.sources()
         sources.add(traces)
+    traces = dataclasses.replace(traces, outcome=named)
     return judge_channel(traces, reward, corpus.place), sources
 
 

@@ -339,7 +339,7 @@ def clustered(graph: EventGraph, evidence: Mapping[str, Evidence], names: Sequen
         return evidence[name].array if name in evidence else None
 
     return with_clusters(
-        with_joint_rewards(graph, array("context"), array("event_reward")),
+        with_joint_rewards(graph, array("context")),
         context=array("context"),
         node=array("node"),
         sibling_parent=array("sibling_parent"),

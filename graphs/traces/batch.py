@@ -49,6 +49,7 @@ class Traces:
       ignored: files of a folder that were skipped: their names are not names of logs, or they stand beside logs.
       text_columns: columns of tables that hold texts under other names than ours, as "arguments" and the status, or
         what is no text under the name of one: their name by ours.
+      outcome: the name that the user gave the outcome: a column read as `reward`, or a channel; "" without one.
 
     Examples:
       >>> import credit
@@ -68,6 +69,7 @@ class Traces:
     ignored: tuple[str, ...] = ()
     tokens: Tokens | None = None
     text_columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    outcome: str = ""
 
     @functools.cached_property
     def sizes(self) -> Sizes:
@@ -86,6 +88,10 @@ class Traces:
         """For each channel that people gave, of how many traces the log says so."""
         given = {name: self._given(name) for name in self.reward_channels}
         return {name: len(marks.rows) for name, marks in given.items() if marks is not None}
+
+    def channel_name(self, channel: str) -> str:
+        """A channel of reward, that of the outcome with the column that the user read as it: "team (score_x)"."""
+        return f"{channel} ({self.outcome})" if channel == "team" and self.outcome else channel
 
     def _given(self, channel: str) -> Evidence | None:
         return self.evidence.get(f"metrics.{BY_PEOPLE.format(channel)}")

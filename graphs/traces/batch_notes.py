@@ -105,7 +105,7 @@ def _tied_rewards(graph: EventGraph, evidence: Mapping[str, Evidence]) -> np.nda
     place[real] = np.cumsum((np.diff(trace, prepend=-1) != 0) | (np.diff(time, prepend=-1) != 0))
     earned = evidence["event_reward"].array
     context = evidence["context"].array if "context" in evidence else None
-    masks = (with_joint_rewards(graph, of, earned, at).joint_mask for of, at in ((None, place), (context, None)))
+    masks = (with_joint_rewards(graph, of, at).joint_mask for of, at in ((None, place), (context, None)))
     tied, joint = (np.zeros(graph.num_events, bool) if mask is None else np.asarray(mask) for mask in masks)
     return np.flatnonzero(tied & ~joint & (np.nan_to_num(earned) != 0))
 

@@ -454,7 +454,8 @@ def test_a_gain_that_is_only_a_scale_shows_at_a_common_rate(monkeypatch: pytest.
             return 0.9 - abs(step - 0.4) + seed / 100
 
         return [{**shared, "signal": signal, "seed": seed, "learning_rate": 0.4 / scale, "mean_return": area(0.4, seed),
-                 "curve": [scale, seed], "at_rates": {rate: area(scale * rate, seed) for rate in common_rates}}
+                 "curve": [scale, seed], "at_rates": {rate: {**shared, "mean_return": area(scale * rate, seed)}
+                                                      for rate in common_rates}}
                 for signal, scale in (("rloo", 1), ("zero", 2)) for seed in range(6)]  # fmt: skip
 
     monkeypatch.setattr(training_runs, "run_training", trained)
@@ -462,7 +463,7 @@ def test_a_gain_that_is_only_a_scale_shows_at_a_common_rate(monkeypatch: pytest.
     shown = CliRunner(env={"COLUMNS": "250"}).invoke(cli, call).stdout
     assert "at 0.2, 0.4: the difference where both have that rate" in shown
     row = next(" ".join(line.split()) for line in shown.splitlines() if " zero " in line)
-    assert row.endswith("+0.200 (+0.200 to +0.200) 6 -0.400 (-0.400 to -0.400) 0"), row
+    assert row.endswith("+0.200 (+0.200 to +0.200), 6 of 6 -0.400 (-0.400 to -0.400), 0 of 6"), row
     of = json.loads(CliRunner().invoke(cli, [*call, "--json"]).stdout)["rows"][1]
     assert of["difference_median"] == pytest.approx(0, abs=1e-12)
     low, high = of["at_rates"]
@@ -479,10 +480,16 @@ def test_all_are_trained_at_the_common_rates_on_the_seeds_of_results(tmp_path: P
     rows = run_training(["exact_increments"], ["pivotal"], 2, TINY, **given)
     other = run_training(["exact_increments"], ["pivotal"], 2, TINY, learning_rates=(0.2,))
     for row, at in zip(rows, other, strict=True):
-        assert row["at_rates"] == {0.2: at["mean_return"], ONE[0]: row["mean_return"]}
+        of_common, of_own = row["at_rates"][0.2], row["at_rates"][ONE[0]]
+        assert (of_common["curve"], of_common["places"]) == (at["curve"], at["places"])  # it was thrown away
+        assert of_common["mean_return"] == at["mean_return"] and of_own["curve"] == row["curve"]
     kept = json.loads(path.read_text())["rows"]
     assert sorted(row["learning_rate"] for row in kept if not row["sweep"]) == [*ONE, *ONE], "one row a seed is shown"
     assert run_training(["exact_increments"], ["pivotal"], 2, TINY, **given) == rows
+    figure = draw_training(rows)
+    assert len({axes.get_ylim() for axes in figure.axes}) == 1
+    panels = [axes.get_title() for axes in figure.axes]
+    assert panels == ["pivotal, own rates", f"pivotal, all at {ONE[0]:g}", "pivotal, all at 0.2"]
     with pytest.raises(CreditError, match="common_rates is"):
         run_training(["zero"], ["pivotal"], 1, TINY, learning_rates=ONE, common_rates=(0.0,))
 

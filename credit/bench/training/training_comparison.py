@@ -290,7 +290,7 @@ def _at_rates(first: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]
     both = [set.intersection(*(set(row.get("at_rates", ())) for row in of.values())) for of in (first, other)]
     found = []
     for rate in sorted(both[0] & both[1]):
-        at = [{seed: row | {"mean_return": row["at_rates"][rate]} for seed, row in of.items()} for of in (first, other)]
+        at = [{seed: row["at_rates"][rate] for seed, row in of.items()} for of in (first, other)]
         gap = _gap(*at)
         found.append(AtRate(rate, float(np.median(gap)), median_interval(gap), int(np.sum(gap > 0))))
     return tuple(found)

@@ -107,10 +107,10 @@ def _check_row(where: str, row: dict[str, Any]) -> None:
         message, _, place = str(error).partition(" - at `$.")
         name = place.partition("[")[0].rstrip("`")
         raise CreditError(f"{where} has {name} {excerpt(row[name])}; expected {_expected(message)}") from error
-    points = 0 if row["sweep"] else POINTS
     for name, what in (("curve", "a curve"), ("places", "places")):
-        if len(row.get(name, "." * points)) != points:
-            raise CreditError(f"{where} has {what} of {counted(len(row[name]), 'point')}; expected {points}")
+        found = len(row[name]) if name in row else POINTS
+        if found != POINTS and (found or not row["sweep"]):
+            raise CreditError(f"{where} has {what} of {counted(found, 'point')}; expected {POINTS}")
 
 
 def _expected(message: str) -> str:

@@ -80,7 +80,7 @@ def run_training(
       budget) and `curve`, the expected return at even shares of the budget, with `places`, the shares at which each
       began. The area and the final share of a `Cell` are `mean_return` and `final_return` on the way from `start` to
       `optimum`. `events_to_90` counts the events
-      before the first policy that has 90 % of this way; None if there is none. `at_rates` has `mean_return` at each of
+      before the first policy that has 90 % of this way; None if there is none. `at_rates` has the row at each of
       `common_rates`, if there are any. The file holds a row for each run: with `sweep` true those of the sweep, and
       those at another rate than the chosen one.
 
@@ -140,20 +140,22 @@ def run_training(
         def add(task: LearningTask, signal: str) -> None:
             before = len(kept)
 
-            def row(seed: int, rate: float, sweep: bool) -> dict[str, Any]:
+            def row(seed: int, rate: float, sweep: bool, *, curve: bool = True) -> dict[str, Any]:
                 key = (task.name, signal, seed, rate, sweep)
-                if key not in kept:
-                    kept[key] = _row(task, signal, seed, rate, sweep, settings)
+                if key not in kept or (
+                    curve and not kept[key]["curve"]
+                ):  # files of earlier versions have none at others
+                    kept[key] = _row(task, signal, seed, rate, sweep, settings, curve)
                 return kept[key]
 
             rate = learning_rates[0]
             if len(learning_rates) > 1:
                 swept = range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + tuning)
-                tried = {r: [row(seed, r, True) for seed in swept] for r in sorted(learning_rates)}
+                tried = {r: [row(seed, r, True, curve=False) for seed in swept] for r in sorted(learning_rates)}
                 best = _mean_area if tune_by == "area" else functools.partial(_sooner, settings.budget(task))
                 rate = max(tried, key=lambda r: best(tried[r]))
             for seed in range(first_seed, first_seed + seeds):
-                at_rates = {r: row(seed, r, r != rate)["mean_return"] for r in common_rates}
+                at_rates = {r: row(seed, r, r != rate) for r in common_rates}
                 rows.append(row(seed, rate, False) | ({"at_rates": at_rates} if at_rates else {}))
                 if after_row is not None:
                     after_row(rows[-1])
@@ -177,7 +179,7 @@ def _sooner(budget: int, rows: list[dict[str, Any]]) -> float:
 
 
 def _row(
-    task: LearningTask, signal: str, seed: int, rate: float, sweep: bool, settings: TrainingSettings
+    task: LearningTask, signal: str, seed: int, rate: float, sweep: bool, settings: TrainingSettings, curve: bool
 ) -> dict[str, Any]:
     try:
         curves: Curves = train(task, training_signal(signal), settings, seed, rate)
@@ -206,6 +208,6 @@ def _row(
         "updates": len(spent) - 1,
         "answered": float(curves.reasons[Reason.VALID] / curves.reasons.sum()) if curves.reasons.any() else 1.0,
         "refused": main_reason(curves.reasons),
-        "curve": [] if sweep else np.round(expected[update], 5).tolist(),
-        "places": [] if sweep else np.round(spent[update] / budget, 5).tolist(),
+        "curve": np.round(expected[update], 5).tolist() if curve else [],
+        "places": np.round(spent[update] / budget, 5).tolist() if curve else [],
     }

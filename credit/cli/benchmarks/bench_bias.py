@@ -114,6 +114,7 @@ def bias(
     group_sizes: tuple[int, ...] | None,
     most_batches: int | None,
     table: Path | None,
+    width: float,
     plot: Path | None,
     as_json: bool,
 ) -> None:
@@ -151,7 +152,7 @@ def bias(
     caveats, sentences = said(numbers, "caveats"), to_write(numbers, SCORES if score == "all" else (score,))
     for line in [*caveats, *(refusals(rows, why) if methods else ()), *_variants(methods)]:
         stderr().print(words(line), soft_wrap=True)
-    save_numbers(numbers, table, _notes(rows))
+    save_numbers(numbers, table, _notes(rows), width)
     if as_json:
         from credit.bench.bias_settings import UNSCORED
         from credit.bench.bias_table import FIELDS, as_lists

@@ -110,6 +110,7 @@ def snr(
     quick: bool,
     output: Path | None,
     table: Path | None,
+    width: float,
     plot: Path | None,
     seed: int,
     as_json: bool,
@@ -162,7 +163,7 @@ def snr(
         lambda name: given.get(name, ""),
         lambda number: [*report.caveats, *unpaid(number.method)],
     )
-    save_numbers(numbers, table, _notes(report, few))
+    save_numbers(numbers, table, _notes(report, few), width)
     if as_json:
         print_json(report.json() | {"caveats": said(numbers, "caveats"), "to_write": to_write(numbers)})
     else:

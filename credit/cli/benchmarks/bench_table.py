@@ -12,7 +12,6 @@ import click
 
 from credit.cli.benchmarks import bench_bias, bench_snr, bench_train, bench_truth
 from credit.cli.benchmarks.long_table import (
-    TEXT,
     Column,
     Told,
     absent_notes,
@@ -21,6 +20,7 @@ from credit.cli.benchmarks.long_table import (
     of_benchmarks,
     save_latex,
     table_or_latex,
+    width_option,
 )
 from credit.cli.benchmarks.measured import (
     EQUAL,
@@ -43,7 +43,7 @@ from credit.cli.benchmarks.measured import (
     table_of,
 )
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stdout, words
-from credit.cli.shared.commands import Command, Number, by_commas, several_methods
+from credit.cli.shared.commands import Command, by_commas, several_methods
 from credit.cli.shared.outputs import save_table
 from credit.methods.own_functions import function_of
 from graphs.errors import CreditError, TraceError
@@ -85,8 +85,7 @@ FILES = "a table that `credit bench bias`, `truth`, `snr` or `train` wrote with 
                    "files have, with differences.")  # fmt: skip
 @click.option("--output", "-o", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
               callback=table_or_latex, help="Also write it: .csv, .parquet, .jsonl or .arrow, or .tex.")  # fmt: skip
-@click.option("--width", type=Number(100), default=TEXT, show_default=True, metavar="POINTS",
-              help="How wide a page is for tables in LaTeX; both columns of a paper have about 505.")  # fmt: skip
+@width_option
 @json_option
 def table(
     files: tuple[Path, ...],

@@ -77,7 +77,7 @@ SHARED_MEAN = (
 )
 QUICK_METHODS, QUICK_TASKS = ("rloo", "control_exact", "zero"), ("bottleneck", "stopping")
 QUICK_RATES = {"adam": (0.4,), "sgd": (20.0,)}
-BY_TASK = ("seed", "tasks", "group_size", "common_rates", "policy", "output", "quick", "table", "plot")
+BY_TASK = ("seed", "tasks", "group_size", "common_rates", "policy", "output", "quick", "table", "width", "plot")
 BY_LENGTH = ("luck", "outcome")
 APART_FROM = 5
 """Traces of a group: of two others the median is the mean, of three the second best; of four all three differ."""
@@ -120,7 +120,7 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.option("--learning-rates", callback=_rates, metavar="NUMBERS",
               help="By commas; the largest mean area decides.  [default: 0.1 to 0.8, of sgd 2.5 to 80]")  # fmt: skip
 @click.option("--common-rates", callback=_rates, metavar="NUMBERS", default=None,
-              help="By commas; train all at each of them, too, and show the differences at one rate.")  # fmt: skip
+              help="By commas; train all at each of them, too: differences and curves at one rate.")  # fmt: skip
 @click.option("--optimizer", type=click.Choice(["adam", "sgd", "natural"]), default="adam", show_default=True,
               help="Adam, or steps along the gradient; with --lengths also the natural gradient.")  # fmt: skip
 @click.option("--policy", type=click.Choice(["tabular", "mlp", "transformer"]), default="tabular",
@@ -157,6 +157,7 @@ def train(
     output: Path | None,
     quick: bool,
     table: Path | None,
+    width: float,
     plot: Path | None,
     as_json: bool,
 ) -> None:
@@ -200,7 +201,8 @@ def train(
             {"task": name, "signal": signal, "seed": seed + i, "curve": [0.0, 1.0], "start": 0.0, "optimum": 1.0}
             for name in names for signal in signals for i in range(seeds)
         ]  # fmt: skip
-        check_room(lambda: _drawn(stand_ins, group_size))
+        check_room(lambda: _drawn([row | {"at_rates": dict.fromkeys(common_rates or (), row)} for row in stand_ins],
+                                  group_size))  # fmt: skip
     most = len(names) * (len(signals) - 1)
     if most and seeds < (least := least_seeds(most)):
         takes = f"with {counted(most, 'comparison')} the signed-rank test takes {least} seeds, this run has {seeds}"
@@ -221,7 +223,7 @@ def train(
     found = with_absent(_numbers(compared, group_size, rates), left_out.absent)
     numbers = of_run(found, "train", of_number, _given, lambda number: caveats_of(number) + unpaid(number.method))
     about = _about(compared, rates, common_rates or ())
-    save_numbers(numbers, table, _notes(about))
+    save_numbers(numbers, table, _notes(about), width)
     caveats = said(numbers, "caveats")
     if as_json:
         told = [one._asdict() for one in left_out.absent]
@@ -345,8 +347,8 @@ def _numbers(compared: Sequence[Cell], group_size: int, rates: Sequence[float]) 
         ]  # fmt: skip
         found += [
             one("area at one rate", at.difference_median, *at.difference_interval, less=base,
-                learning_rate=at.learning_rate,
-                shown=f"{within(at.difference_median, at.difference_interval, _difference)} {at.ahead}")
+                learning_rate=at.learning_rate, shown=within(at.difference_median, at.difference_interval, _difference)
+                + f", {at.ahead} of {cell.seeds}")
             for at in cell.at_rates
         ]  # fmt: skip
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from credit.cli.benchmarks.measured import EQUAL, LEFT_OUT, Measured, of_run, sa
 from credit.cli.benchmarks.to_write import print_to_write, to_write
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
-from credit.cli.shared.commands import SEED, Command, named_worlds, several_methods
+from credit.cli.shared.commands import SEED, Command, named_worlds, several_methods, whole_numbers
 from credit.cli.shared.outputs import check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
 from credit.methods.own_functions import is_own
@@ -81,8 +81,10 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
 @click.option("--traces", default=400, show_default=True, help="Traces to draw, a multiple of the group size.")
 @click.option(
     "--group-size",
-    type=click.IntRange(1),
-    help="Traces of a group.  [default: 8; your own world states its own]",
+    "group_sizes",
+    callback=whole_numbers,
+    metavar="K,...",
+    help="Traces of a group; of each size logs of their own.  [default: 8; your own world states its own]",
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of all draws.")
 @long_table_option("--output", "-o")
@@ -95,9 +97,10 @@ def truth(
     agents: int,
     events: int,
     traces: int,
-    group_size: int | None,
+    group_sizes: tuple[int, ...] | None,
     seed: int,
     table: Path | None,
+    width: float,
     plot: Path | None,
     as_json: bool,
 ) -> None:
@@ -123,21 +126,21 @@ def truth(
     tell_unchecked(names)
     values = values_given("truth", {need for name in names for need in find_method(name).needs})
     todo = worlds or KINDS
-    sizes = {}
+    places = []
     for world in todo:  # each is refused before any is drawn
         own_team = functools.partial(team_of, world, topology=topology, agents=agents, events=events)
-        sizes[world] = own_team(traces=traces, group_size=group_size).group_size
-        if sizes[world] != (own := own_team().group_size) and is_own(world):
-            stderr().print(
-                words(f"{world} states groups of {own}; --group-size {sizes[world]} is used"), soft_wrap=True
-            )
+        sizes = [own_team(traces=traces, group_size=k).group_size for k in group_sizes or (None,)]
+        places += [(world, k) for k in sizes]
+        if is_own(world) and sizes != [own := own_team().group_size]:
+            used = f"--group-size {', '.join(map(str, sizes))} is used"
+            stderr().print(words(f"{world} states groups of {own}; {used}"), soft_wrap=True)
     picture = functools.partial(_drawn, values=values)
     if plot is not None:
         check_room(
             lambda: picture(
                 [
-                    Match(name, world, 1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 1.0, group_size=sizes[world])
-                    for world in todo
+                    Match(name, world, 1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 1.0, group_size=k)
+                    for world, k in places
                     for name in names
                 ]
             )
@@ -147,11 +150,11 @@ def truth(
     left_out = LeftOut()
     less: list[Difference] = []
     with progress_bar(stderr()) as bar:
-        task = bar.add_task("", total=len(todo) * len(names))
-        for world in todo:
+        task = bar.add_task("", total=len(places) * len(names))
+        for world, k in places:
             bar.update(task, description=world)
             of_team: dict[str, Any] = {} if is_own(world) else form
-            drawn = draw(world, **of_team, traces=traces, group_size=group_size, seed=seed)
+            drawn = draw(world, **of_team, traces=traces, group_size=k, seed=seed)
             first = None
             for name in names:
                 bar.update(task, description=f"{world}, {name}")
@@ -166,14 +169,14 @@ def truth(
     todo = tuple(dict.fromkeys(row.world for row in rows))
     draws = {"traces": traces, "seed": seed}
     numbers = of_run(
-        with_absent(_numbers(rows, less, sizes), left_out.absent),
+        with_absent(_numbers(rows, less), left_out.absent),
         "truth",
         lambda number: draws if is_own(number.world or "") else form | draws,  # a world of your own states its team
         lambda name: values_given("truth", find_method(name).needs),
         lambda number: unpaid(number.method),
     )
     legends = _legends(rows, less)
-    save_numbers(numbers, table, legends | {"": "; ".join(["drawn logs", WORLDS, legends["in brackets"]])})
+    save_numbers(numbers, table, legends | {"": "; ".join(["drawn logs", WORLDS, legends["in brackets"]])}, width)
     if as_json:
         team: dict[str, Any] = {} if all(map(is_own, todo)) else form
         team = {**team, "traces": traces}
@@ -182,11 +185,12 @@ def truth(
         print_json({"team": team, "seed": seed, **told, "left_out": [one._asdict() for one in left_out.absent],
                     "caveats": said(numbers, "caveats"), "to_write": to_write(numbers)})  # fmt: skip
     else:
-        for world in todo:
-            absent = dict.fromkeys(n.method for n in numbers if n.world == world and n.shown == LEFT_OUT)
-            stdout().print(_table(world, [row for row in rows if row.world == world], absent))
-            if of_world := [line for line in less if line.world == world]:
-                stdout().print(_differences(of_world))
+        for place in dict.fromkeys((row.world, row.group_size) for row in rows):
+            here = [n for n in numbers if (n.world, n.group_size) == place]
+            absent = dict.fromkeys(n.method for n in here if n.shown == LEFT_OUT)
+            stdout().print(_table([row for row in rows if (row.world, row.group_size) == place], absent))
+            if of_place := [line for line in less if (line.world, line.group_size) == place]:
+                stdout().print(_differences(of_place))
         lines = refused_lines(((row.method, row.answered, row.refused) for row in rows), COUNTED["truth"])
         notes = [f"{name}: {text}" for name, text in legends.items() if less or name != "less"]
         notes += said(numbers, "caveats")
@@ -210,7 +214,7 @@ def _legends(rows: list[Match], less: list[Difference]) -> dict[str, str]:
     return legends
 
 
-def _numbers(rows: list[Match], less: list[Difference], sizes: Mapping[str, int]) -> list[Measured]:
+def _numbers(rows: list[Match], less: list[Difference]) -> list[Measured]:
     from credit.bench.against_truth import SCORES
 
     scores = [
@@ -220,7 +224,7 @@ def _numbers(rows: list[Match], less: list[Difference], sizes: Mapping[str, int]
     ]  # fmt: skip
     return scores + [
         Measured(line.method, line.score, line.difference, line.low, line.high, 0.95, line.decisions, line.first,
-                 line.world, sizes[line.world], independent=line.groups, shown=_less(line))
+                 line.world, line.group_size, independent=line.groups, shown=_less(line))
         for line in less
     ]  # fmt: skip
 
@@ -251,12 +255,12 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
     return {name: None if isinstance(v, float) and math.isnan(v) else v for name, v in values.items()}
 
 
-def _table(world: str, rows: list[Match], absent: Iterable[str]) -> Table:
+def _table(rows: list[Match], absent: Iterable[str]) -> Table:
     from credit.bench.against_truth import SCORES
     from credit.bench.rounding import decimals, fixed
 
     groups = " to ".join(f"{k:,}" for k in sorted({f([row.groups for row in rows]) for f in (min, max)}))
-    title = f"{world}: {rows[0].decisions:,} decisions, answers in {groups} groups of {rows[0].group_size}"
+    title = f"{rows[0].world}: {rows[0].decisions:,} decisions, answers in {groups} groups of {rows[0].group_size}"
     table = ruled_table("method", *(f"#{score}" for score in SCORES), title=title)
     places = decimals(row.answered for row in rows)
     for row in rows:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,6 +28,7 @@ from credit.cli.benchmarks.measured import (
     table_of,
 )
 from credit.cli.shared.answers import stderr, words
+from credit.cli.shared.commands import Number
 from credit.cli.shared.outputs import check_folder, save_table, table_path
 
 __all__ = [
@@ -47,12 +47,12 @@ __all__ = [
     "without_advice",
 ]
 
-COLUMN, PAGE = 48, 104
-"""Characters beside each other in a table of one column of a paper, and of both."""
-TEXT, APART = 397.0, 12.0
-"""Points: how wide a page of one column is, and from one column of a table to the next."""
+TEXT, COLUMN, APART = 397.0, 252.0, 12.0
+"""Points: how wide a page of one column is, one of the two of a paper, and from one column of a table to the next."""
 SIZES = {"": 5.0, r"\footnotesize": 4.25, r"\scriptsize": 3.98}
-"""By type the points of a digit of Computer Modern, as which each character of stacked tables counts."""
+"""By type the points of a digit of Computer Modern, as which each character counts."""
+LAYOUTS = [("", False), *((size, True) for size in SIZES)]
+"""Type, and whether intervals stand below their numbers: the first that has room."""
 _NONE: Mapping[str, str] = MappingProxyType({})
 _NUMBER = re.compile(r"(?<![\w.])([+-]?)(\d(?:[\d,.]*\d)?)(?:e([+-])0*(\d+))?")
 _HELD = re.compile(r" (?=[%=/×−])|(?<=[=/×−]) ")
@@ -91,12 +91,18 @@ def table_or_latex(context: click.Context, parameter: click.Parameter, path: Pat
     return path
 
 
+width_option = click.option(
+    "--width", type=Number(100), default=TEXT, show_default=True, metavar="POINTS",
+    help="How wide a page is for tables in LaTeX; a column of a paper has about 240, both 505.",
+)  # fmt: skip
+
+
 def long_table_option(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`--table FILE`, under further names too; an unknown suffix or a missing folder is refused before all else."""
+    """`--table FILE`, under further names too, and `--width`; a path is checked before all else."""
 
     alone = " So is `-o` here, not in snr and train." * ("-o" in names)
 
-    return click.option(
+    table = click.option(
         "--table",
         *names,
         "table",
@@ -106,17 +112,20 @@ def long_table_option(*names: str) -> Callable[[Callable[..., Any]], Callable[..
         help="Also write all numbers, one a line, in the same columns for bias, truth, snr and train: .csv, .parquet, "
         f".jsonl or .arrow; or .tex, a LaTeX table of each quantity, for the package booktabs.{alone}",
     )
+    return lambda command: table(width_option(command))
 
 
-def save_numbers(numbers: Sequence[Measured], path: Path | None, notes: Mapping[str, str] = _NONE) -> None:
-    """Write numbers by the suffix of a path, if there is one; in LaTeX with `OPTIONS` and the `notes` of `latex`."""
+def save_numbers(
+    numbers: Sequence[Measured], path: Path | None, notes: Mapping[str, str] = _NONE, page: float = TEXT
+) -> None:
+    """Write numbers by the suffix of a path, if there is one; in LaTeX with `OPTIONS`, else as `latex`."""
     if path is None:
         return
     if path.suffix != ".tex":
         save_table(table_of(numbers), path)
         return
     of_all = "; ".join(filter(None, [notes.get("", ""), OPTIONS]))
-    save_latex(latex(numbers, path.stem, {**notes, "": of_all}), path)
+    save_latex(latex(numbers, path.stem, {**notes, "": of_all}, page), path)
 
 
 def save_latex(text: str, path: Path) -> None:
@@ -128,19 +137,21 @@ def save_latex(text: str, path: Path) -> None:
     stderr().print(words(f"wrote {path}"), soft_wrap=True)
 
 
-def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NONE) -> str:
+def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NONE, page: float = TEXT) -> str:
     r"""A LaTeX table of each quantity, a line a method and a column a condition, for the package booktabs.
 
     Cells are those of the printed table. Conditions that all its numbers share stand in its caption, and what they mean
     in notes below it; what is of all tables, and `SETTINGS` that are the same throughout, below the first one, to which
-    the others refer. What is wider than a column is a `table*`, and what is wider than a page has its columns below
-    each other. A number of one trace stands at each size of groups that others have.
+    the others refer. What is wider than a column of a paper is a `table*`, and what is wider than a page has its
+    intervals below their numbers, smaller type, or columns below each other. A number of one trace stands at each size
+    of groups that others have.
 
     Args:
       numbers: one or more.
       name: of the file, with which each label begins.
       notes: what stands below of quantities by their names, of differences by "less", of all by "", and of `MARKS`
         where a table has them.
+      page: points, the width of tables.
 
     Examples:
       >>> print(latex([Measured("rloo", "bias", 0.0, world="relay-and", group_size=2),
@@ -187,7 +198,7 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
         columns = [column._replace(below=column.below or quantity) for column in columns_of(of, shared)]
         methods = list(dict.fromkeys(number.method for number in of))
         caption = f"{holds(of)} ({about})" if about else holds(of)
-        texts.append(side_by_side(columns, methods, f"{name} {title}", caption, below, see))
+        texts.append(side_by_side(columns, methods, f"{name} {title}", caption, below, see, page))
         if any(of_all):
             see = rf"; notes: Table~\ref{{{_label(f'{name} {title}')}}}"
         throughout, of_all = [], []
@@ -237,7 +248,10 @@ def columns_of(numbers: Iterable[Measured], shared: set[str], head: str = "") ->
 
 
 def in_blocks(columns: Sequence[Column], room: float, width: Callable[[Column], float]) -> list[list[Column]]:
-    """Columns beside each other: all where they have room, else those of a benchmark, whole quantities if they fit."""
+    """Columns beside each other: all where they have room, else those of a benchmark, whole quantities if they fit.
+
+    A benchmark has as few blocks as it can, about as wide as each other.
+    """
 
     def fits(some: Iterable[Column]) -> bool:
         return sum(map(width, some)) <= room
@@ -246,14 +260,18 @@ def in_blocks(columns: Sequence[Column], room: float, width: Callable[[Column], 
         return [[*columns]]
     blocks: list[list[Column]] = []
     for _, of_bench in itertools.groupby(columns, lambda column: column.bench):
-        before = len(blocks)
-        for _, of_head in itertools.groupby(of_bench, lambda column: column.head):
-            part = [*of_head]
-            for piece in [part] if fits(part) else _whole_groups(part, room, width):
-                if len(blocks) > before and fits([*blocks[-1], *piece]):
-                    blocks[-1] += piece
-                else:
-                    blocks.append(piece)
+        parts = ([*of_head] for _, of_head in itertools.groupby(of_bench, lambda column: column.head))
+        pieces = [piece for part in parts for piece in ([part] if fits(part) else _whole_groups(part, room, width))]
+        joined: list[tuple[int, float, list[list[Column]]]] = [(0, 0.0, [])]  # of the first pieces: the fewest blocks
+        for end in range(1, len(pieces) + 1):
+            ways = []
+            for first in range(end):
+                block = [column for piece in pieces[first:end] for column in piece]
+                if first + 1 == end or fits(block):
+                    count, uneven, before = joined[first]
+                    ways.append((count + 1, uneven + sum(map(width, block)) ** 2, [*before, block]))
+            joined.append(min(ways, key=lambda way: way[:2]))
+        blocks += joined[-1][2]
     return blocks
 
 
@@ -311,8 +329,7 @@ def of_benchmarks(
       last: notes of all.
       page: points, the width of tables.
     """
-    *_, digit = SIZES.values()
-    blocks = in_blocks(columns, page - _points(methods, digit), functools.partial(_stacked_width, digit=digit))
+    blocks = in_blocks(columns, *_room(methods, page, *LAYOUTS[-1]))
     notes = {bench: of.notes for bench, of in told.items()}
     about = {bench: f" ({'; '.join(of.about)})" for bench, of in told.items()}
 
@@ -335,31 +352,21 @@ def of_benchmarks(
         label = name if len(blocks) == 1 else f"{name} {of_block[0]}{further}"
         see = "".join(rf"; notes: Table~\ref{{{labels[bench]}}}" for bench in of_block if bench in labels)
         below = [note for bench in of_block if bench not in labels for note in notes[bench]] + [*last] * (not texts)
-        texts.append(side_by_side(block, methods, label, captioned(block), below, see, stacked=page))
+        texts.append(side_by_side(block, methods, label, captioned(block), below, see, page))
         labels |= {bench: _label(label) for bench in of_block if bench not in labels}
     return "\n".join(texts)
 
 
-def _first(methods: Sequence[str]) -> int:
-    return 2 + max(map(len, ("method", *methods)))
+def _room(methods: Sequence[str], page: float, size: str, stacked: bool) -> tuple[float, Callable[[Column], float]]:
+    """Points beside the column of methods, and how many a column takes."""
+    digit, small = SIZES[size], min(SIZES.values())
 
+    def width(column: Column) -> float:
+        numbers, intervals = zip(*(_lines(cell, stacked) for cell in column.cells.values()), strict=True)
+        texts = (*column.below.split(", "), *numbers)
+        return APART + max(digit * max(map(len, texts)), small * max(map(len, intervals)))
 
-def _points(methods: Sequence[str], digit: float) -> float:
-    """The width of the column of methods."""
-    return APART + digit * (_first(methods) - 2)
-
-
-def _width(column: Column) -> int:
-    """In characters."""
-    return 2 + max(map(len, (*column.below.split(", "), *column.cells.values())))
-
-
-def _stacked_width(column: Column, digit: float) -> float:
-    """In points, with intervals below numbers, which are of the smallest type."""
-    numbers, intervals = zip(*(_lines(cell, True) for cell in column.cells.values()), strict=True)
-    small = min(SIZES.values())
-    texts = (*column.below.split(", "), *numbers)
-    return APART + max(digit * max(map(len, texts)), small * max(map(len, intervals)))
+    return page - APART - digit * max(map(len, ("method", *methods))), width
 
 
 def side_by_side(
@@ -368,9 +375,8 @@ def side_by_side(
     name: str,
     caption: str,
     notes: Sequence[str],
-    see: str = "",
-    *,
-    stacked: float = 0.0,
+    see: str,
+    page: float,
 ) -> str:
     """One LaTeX table, a line a method, the conditions of columns below their quantity, and notes below all.
 
@@ -381,23 +387,20 @@ def side_by_side(
       name: of the file, for the label.
       caption, notes: in words.
       see: LaTeX at the end of the caption.
-      stacked: if above 0, intervals are below their number, and type is as small as `SIZES` say for what is wider than
-        so many points.
+      page: points, the width of tables.
     """
-    size, blocks = "", in_blocks(columns, PAGE - _first(methods), _width)
-    if stacked:
-        room = {of: stacked - _points(methods, digit) for of, digit in SIZES.items()}
-        widths = {of: functools.partial(_stacked_width, digit=digit) for of, digit in SIZES.items()}
-        size = next((of for of in SIZES if sum(map(widths[of], columns)) <= room[of]), list(SIZES)[-1])
-        blocks = in_blocks(columns, room[size], widths[size])
-    widest = _first(methods) + max(sum(map(_width, block)) for block in blocks)
-    star = "*" * (widest > COLUMN)
+    for size, stacked in LAYOUTS:
+        room, width = _room(methods, page, size, stacked)
+        if sum(map(width, columns)) <= room:
+            break
+    blocks = in_blocks(columns, room, width)
+    star = "*" * (page - room + max(sum(map(width, block)) for block in blocks) > COLUMN)
     lines = [_typeset(note) + r"\par" for note in map(without_advice, notes) if note]
     below = [r"\par\smallskip", r"\begin{minipage}{\linewidth}\footnotesize", *lines, r"\end{minipage}"]
     return "\n".join([
         rf"\begin{{table{star}}}", rf"\caption{{{_typeset(caption)}{see}}}", rf"\label{{{_label(name)}}}",
         r"\centering", *[size] * bool(size),
-        "\n\\par\\medskip\n".join(_tabular(block, methods, stacked > 0) for block in blocks),
+        "\n\\par\\medskip\n".join(_tabular(block, methods, stacked) for block in blocks),
         *below * bool(lines), rf"\end{{table{star}}}", "",
     ])  # fmt: skip
 

@@ -165,7 +165,8 @@ def compose(
     if too_large is not None:
         event, trace = traces.events["event"][too_large.event], traces.traces["trace"][too_large.trace]
         place = f"event {event} of trace {excerpt(trace.as_py(), 200)}"
-        advice = f"{output} is written, {target} is not: --scale NAME bounds advantages, --max-advantage N admits these"
+        advice = f"{output} is written, {target} is not: --scale NAME bounds advantages"
+        advice += ", --max-advantage N admits these" * too_large.measured
         raise CreditError(too_large.said(place, advice))
     if signal is not None and target is not None:
         from credit.tables.advantages import table

@@ -340,8 +340,9 @@ class RowAdvantages:
           turn: a label of the row's turn, distinct within its agent instance: a round in which two agents act is two
             turns. Default: one turn an instance.
           order: the place of each row within its trace, integers, floats or times, where the rows of the batch do not
-            stand in that order, or agents act at once: their rows of one place are a round, whose `event_reward` counts
-            for each of them, and stand by the agents' names. An agent's rows of one place keep the order of the batch.
+            stand in that order, or agents act at once: their rows of one place are one turn, whose `event_reward`
+            counts for each of them, and stand by the agents' names. An agent's rows of one place keep the order of the
+            batch.
             A method with a `state` goes over traces by their first rows: pass these as they were sampled.
           event_reward: what each row earned besides; where that is all, `reward` is zeros, which says that the trace
             has an outcome. None (null) counts 0, as `credit/unpaid` says; NaN is refused.
@@ -521,7 +522,7 @@ class RowAdvantages:
             kept = lists if take is None else {name: [rows[row] for row in take] for name, rows in lists.items()}
             given = {**columns, **sizes, "evidence": {**evidence, **kept}}
             given["lost"] = {name: lost if take is None else lost[take] for name, lost in of_types.items()}
-            if order is not None and take is not None and "event_reward" in columns:  # agents of one place are a round
+            if order is not None and take is not None:  # agents of one place are a round
                 given["order"] = taken("order", order, take)
             graph, outcome, rows = built_from_columns(given)
         if ran is not None:
@@ -683,8 +684,6 @@ class RowAdvantages:
         facts = self._facts
         if places is not None:
             return ties(batch.rows, places) and (facts.reads_order[False] or bool(falls))
-        if facts.reads_order[False] and rounds_at_once(batch.rows, None):
-            return True
         reads = facts.reads_agents["event_reward" in batch.columns]
         return reads and untold_rounds(batch.rows, batch.columns.get("turn"))
 

@@ -65,7 +65,8 @@ def as_numbers(name: str, column: Any, n: int) -> np.ndarray:
     if isinstance(column, pa.Array | pa.ChunkedArray) and len(column) == n:
         return numbers(name, column, n) if n else np.zeros(0)
     if isinstance(column, np.ma.MaskedArray):
-        column = np.ma.filled(column.astype(np.float64), np.nan)  # `np.asarray` would give what the mask hides
+        numbers_of = np.ma.getdata(column).astype(np.float64)  # a masked array cannot do so from bfloat16
+        column = np.where(np.ma.getmaskarray(column), np.nan, numbers_of)
     if hasattr(column, "__array__"):
         column = np.asarray(column)
     if isinstance(column, list | tuple):

@@ -1,7 +1,7 @@
-"""Calls of tools that model calls made, in a table that does not say which rows are actions.
+"""Calls of tools, and spawns, that model calls made, in a table that does not say which rows are actions.
 
 Readers of logs with model calls (`graphs.formats.common.team`) make these the actions, and not what they call. So a row
-of a tool's call, which generates no token of its own, is none either.
+of a tool's call or of a spawn, which generates no token of its own, is none either.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = ["note_of_made_calls"]
 
+_MADE = {EventType.TOOL_CALL: "tool call", EventType.SPAWN: "spawn"}
 _COUNTS = ("tokens", "input_tokens", "money")
 _OF_A_CHOICE = ("propensity", "log_prob", *TOKEN_COLUMNS)
 """What a row has that a policy chose, whatever it cost."""
 
 
 def note_of_made_calls(traces: Sequence[TraceRecord]) -> Problem | None:
-    """Calls of tools become no actions where other actions of their agents have a count and no call of a tool has it.
+    """Calls of tools become no actions where other actions of their agents have a count and no call of a tool has it;
+    so do spawns.
 
     Args:
       traces: of one table, none of whose rows states whether it is an action.
@@ -35,24 +37,29 @@ def note_of_made_calls(traces: Sequence[TraceRecord]) -> Problem | None:
       >>> note_of_made_calls([trace]).count, trace.actions
       (1, [True, False, True])
     """
-    called: list[tuple[TraceRecord, int]] = []
-    others: list[tuple[TraceRecord, int]] = []
-    for trace in traces:
-        for place, (kind, acts) in enumerate(zip(trace.types, trace.actions, strict=True)):
-            if acts:
-                (called if kind == EventType.TOOL_CALL else others).append((trace, place))
-    if not called or any(_states(trace, place, _OF_A_CHOICE) for trace, place in called):
-        return None
-    count = next((name for name in _COUNTS if any(_states(*row, (name,)) for row in others)), "")
-    if not count or any(_states(*row, (count,)) for row in called):
-        return None
-    models = {(id(trace), trace.agents[place]) for trace, place in others if _states(trace, place, (count,))}
-    made = [(trace, place) for trace, place in called if (id(trace), trace.agents[place]) in models]
+    acts = [
+        (trace, place, kind)
+        for trace in traces
+        for place, (kind, chosen) in enumerate(zip(trace.types, trace.actions, strict=True))
+        if chosen
+    ]
+    made: list[tuple[TraceRecord, int]] = []
+    said: list[str] = []
+    counts: list[str] = []
+    for kind, noun in _MADE.items():
+        called, others = ([one[:2] for one in acts if (one[2] == kind) is own] for own in (True, False))
+        count = next((name for name in _COUNTS if any(_states(*row, (name,)) for row in others)), "")
+        if not count or any(_states(*row, (*_OF_A_CHOICE, count)) for row in called):
+            continue
+        models = {(id(trace), trace.agents[place]) for trace, place in others if _states(trace, place, (count,))}
+        if found := [(trace, place) for trace, place in called if (id(trace), trace.agents[place]) in models]:
+            made, said, counts = made + found, [*said, counted(len(found), noun)], [*counts, count]
     if not made:
         return None
     for trace, place in made:
         trace.actions[place] = False
-    (first, place), total = made[0], counted(len(made), "tool call")
+    first, place = made[0]
+    total, count = " and ".join(said), counts[0]
     expected = f"an `action` column, if a policy chose these by themselves: {total} without {count} are no actions "
     expected += f"here, since other rows of their agents have {count} and made them"
     return Problem("made-calls", first.file, first.lines[place], "action", "absent", expected, first.trace_id)

@@ -51,7 +51,7 @@ def note_of_copies(source: Source, traces: Sequence[TraceRecord], *, whole: bool
     if copies and (whole or _alike(source, copies)):
         line, original = copies[0]
         value = f"equal to line {original} in every column"
-        expected = "each row once: a copy counts twice; an `id` in each row tells calls apart that are equal"
+        expected = "each row once: a copy counts twice; if both are real, each needs an `id`"
         yield Problem(REPEATED_ROWS, source.name, line, "row", value, expected, count=len(copies))
 
 

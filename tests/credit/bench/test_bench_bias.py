@@ -537,7 +537,7 @@ def test_several_group_sizes_stand_in_one_table() -> None:
     call = ["bench", "bias", "-m", "dr_grpo,gae", "--world", "stop-rewards", "--group-size"]
     shown = CliRunner().invoke(cli, [*call, "4,2"])
     assert shown.exit_code == 0, shown.output
-    assert " 0.5 / 0.25 " in shown.stdout and "Groups of 2 / 4 traces. Of size 1: gae.\n" in shown.stdout
+    assert " 0.50 / 0.25 " in shown.stdout and "Groups of 2 / 4 traces. Of size 1: gae.\n" in shown.stdout
     twice = CliRunner().invoke(cli, [*call, "4,4"])
     assert twice.exit_code == 1 and "4 is given twice" in twice.stderr
 

@@ -472,10 +472,28 @@ def test_groups_have_the_size_that_ones_own_world_states(tmp_path: Path, monkeyp
     shown = " ".join(found.stdout.split())
     assert "answers in 4 groups of 4" in shown and "answers in 2 groups of 8" in shown, found.output
     sizes = {(row["world"], row["group_size"]) for row in pyarrow.csv.read_csv("t.csv").to_pylist()}
-    assert sizes == {("stated_size:small", 4), ("pivotal", 8)} and "groups of 4, 8" in Path("t.svg").read_text()
+    assert sizes == {("stated_size:small", 4), ("pivotal", 8)} and "groups of 8" in Path("t.svg").read_text()
     other = CliRunner().invoke(cli, [*call, "--group-size", "8"])
     assert "stated_size:small states groups of 4; --group-size 8 is used" in other.stderr
     assert "groups of 8" in other.stdout and "states groups" not in found.stderr
+
+
+def test_several_sizes_of_groups_are_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`bench bias` and `snr` took several; here each size was a run, a file and a figure."""
+    monkeypatch.chdir(tmp_path)
+    call = ["bench", "truth", "-m", "rloo,dr_grpo", "--world", "pivotal", "--events", "30", "--traces", "320"]
+    files = ["--table", "t.csv", "--plot", "t.svg", "--size", "5.5x4"]
+    shown = CliRunner().invoke(cli, [*call, "--group-size", "2,4", *files])
+    assert shown.exit_code == 0, shown.output
+    assert Path("t.svg").read_text().count("slope on true increments") == 1  # below the last panel
+    rows = pyarrow.csv.read_csv("t.csv").to_pylist()
+    for size in (2, 4):
+        alone = CliRunner().invoke(cli, [*call, "--group-size", str(size), "--json"])
+        of = [*json.loads(alone.stdout)["rows"], *json.loads(alone.stdout)["differences"]]
+        assert {row.get("slope", row.get("difference")) for row in of} <= {
+            row["value"] for row in rows if row["group_size"] == size
+        }
+        assert f"groups of {size}" in Path("t.svg").read_text() and f"groups of {size}" in shown.stdout
 
 
 @pytest.mark.slow

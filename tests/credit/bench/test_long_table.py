@@ -32,7 +32,7 @@ from credit.cli.benchmarks.bench_snr import _numbers as of_snr
 from credit.cli.benchmarks.bench_train import _about, _caveats, _notes, _settings
 from credit.cli.benchmarks.bench_train import _numbers as of_training
 from credit.cli.benchmarks.bench_truth import _less
-from credit.cli.benchmarks.long_table import latex, save_numbers
+from credit.cli.benchmarks.long_table import Column, in_blocks, latex, save_numbers
 from credit.cli.benchmarks.measured import OPTIONS, Measured, brackets, of_all_sizes, of_run, table_of, with_absent
 from credit.cli.benchmarks.to_write import SUBJECTS, to_write
 from credit.methods.own_functions import function_of, own_name
@@ -464,8 +464,13 @@ def test_latex_keeps_to_the_width_of_a_column_or_a_page() -> None:
     long = [Measured("mine:b", "area", 0.1, world=f"world {i}", shown="-0.024 (-0.073 to +0.021)") for i in range(8)]
     kinds = {count: latex(long[:count], "t") for count in (1, 3, 8)}
     assert [r"\begin{table*}" in text for text in kinds.values()] == [False, True, True]
-    assert [text.count(r"\begin{tabular}") for text in kinds.values()] == [1, 1, 3]
-    assert [f"world {i}" in kinds[8] for i in range(8)] == [True] * 8 and kinds[8].count(r"mine:b &") == 3
+    assert [text.count(r"\begin{tabular}") for text in kinds.values()] == [1, 1, 2]
+    assert [f"world {i}" in kinds[8] for i in range(8)] == [True] * 8 and kinds[8].count(r"mine:b &") == 2
+    assert (
+        r"mine:b & $-0.024$ ($-0.073$ to $+0.021$) \\" in kinds[1] and r"{\scriptsize (" in kinds[3]
+    )  # has room beside
+    narrow = latex(long[:3], "t", page=240)
+    assert r"\begin{table}" in narrow and narrow.count(r"\begin{tabular}") == 2  # of a column of a paper
 
 
 CALLS = {
@@ -580,10 +585,7 @@ def test_results_of_several_benchmarks_stand_side_by_side(tmp_path: Path) -> Non
     assert saved[0]["why"] == "it needs anchor" and [row["value"] for row in saved] == [None, 0.25, 0.5, 0.5]
     latex_text = (tmp_path / "all.tex").read_text()
     assert r"gigpo & left out & -- & -- \\" in latex_text and "gigpo in snr (it needs anchor)" in latex_text
-    assert (
-        "\n & {\\scriptsize (0.125 to 0.375)} &  &  \\\\\n" in latex_text
-        and r"grpo & 0.250 & 0.5 & 0.5 \\" in latex_text
-    )
+    assert r"grpo & 0.250 (0.125 to 0.375) & 0.5 & 0.5 \\" in latex_text
     nobody = CliRunner().invoke(cli, [*call, "-m", "rlo"])
     assert nobody.exit_code == 1 and "of 'rlo'. Did you mean rloo" in nobody.stderr
 
@@ -656,7 +658,7 @@ def test_refusals_and_marks_stand_beside_the_numbers_of_their_run(tmp_path: Path
         assert any(line.startswith("area: ") and "at edge: the smallest" in line for line in found["legend"])
     assert _table(tmp_path / "all.csv")["rows"] == found["rows"]  # what stands beside a number is a row of its own
     text = (tmp_path / "all.tex").read_text()
-    assert r"0.250, 59~\% refused &" in text and r"0.5 at edge & equal \dag{} \\" in text
+    assert r"0.250 (0.125 to 0.375), 59~\% refused &" in text and r"0.5 at edge & equal \dag{} \\" in text
     _table(*files, "-q", "rate,area", "-o", tmp_path / "marked.csv")
     assert _table(tmp_path / "marked.csv", "-q", "area")["rows"][1]["area"] == "0.5 at edge"
     screen = CliRunner().invoke(cli, ["bench", "table", *map(str, files)]).stdout
@@ -699,8 +701,9 @@ def test_counts_are_written_as_their_benchmarks_write_them(tmp_path: Path) -> No
     cost = [Measured("one", "cost", 1024.0, world="normal")]
     save_numbers(of_run(cost, "snr", lambda number: {}), tmp_path / "snr.jsonl")
     found = _table(
-        tmp_path / "train.csv", tmp_path / "snr.jsonl", "-q", "events to 90 %,cost", "-o", tmp_path / "t.tex"
-    )
+        tmp_path / "train.csv", tmp_path / "snr.jsonl", "-q", "events to 90 %,cost", "-o", tmp_path / "t.tex",
+        "--width", "200",
+    )  # fmt: skip
     assert [tuple(row.values()) for row in found["rows"]] == [
         ("one", "6,624 (2,304 to not reached)", "1,024"), ("none", "not reached", "–"), ("two", "10,000", "–"),
         ("all", "not reached (4,000 to not reached)", "–"),
@@ -1028,6 +1031,19 @@ def test_a_joint_table_is_no_wider_than_a_page_and_split_between_worlds(tmp_path
         ["one"], ["two"], ["three"]
     ]  # fmt: skip
     assert all(table.startswith("{lrrr}") for table in tables)
+
+
+def test_no_column_is_left_alone_where_parts_can_be_even() -> None:
+    """Four quantities where three had room were three and one."""
+    columns = [Column("bias", name, "", {}, []) for name in ("bias", "cosine", "error", "rank", "sign", "variance")]
+    for many, even in ((4, [2, 2]), (5, [3, 2]), (6, [3, 3])):
+        blocks = in_blocks(columns[:many], 3.0, lambda column: 1.0)
+        assert sorted(map(len, blocks), reverse=True) == even and list(itertools.chain(*blocks)) == columns[:many]
+    pair = [column._replace(below=below) for column in columns[:3] for below in ("two", "three")]
+    assert [len(block) for block in in_blocks(pair, 5.0, lambda column: 1.0)] in (
+        [4, 2],
+        [2, 4],
+    )  # none within a quantity
 
 
 def test_python_takes_and_shows_worlds_as_commands_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

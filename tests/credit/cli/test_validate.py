@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,20 @@ def test_what_the_user_stated_is_told_in_full_by_validate_alone(tmp_path: Path) 
     assert short == "notes (2): 1 unread-columns, 1 worded-outcomes (`credit validate` prints all)\n"
     told = run("traces", table, "--columns", "trace=run,reward=passed").stderr
     assert "worded-outcomes]" not in told and "group=task in --columns" in told
+
+
+def test_an_outcome_has_the_name_by_which_the_user_knows_it(tmp_path: Path) -> None:
+    """A mapped `score_x` was "team" in all outputs, a name that nobody had given it."""
+    rows = "".join(f"{i},q,x,{i % 2},{i // 2}\n" for i in range(4))
+    (table := tmp_path / "runs.csv").write_text(f"run,task,agent,score_x,judge\n{rows}")
+    mapped = ("--columns", "trace=run,group=task,reward=score_x,rewards.judge=judge")
+    assert "from reward 'team', column 'score_x'\n" in re.sub(" +\n", "\n", run("validate", table, *mapped).stdout)
+    assert "What failed, by score_x: 2 of 4 traces" in run("summary", table, *mapped).stdout
+    assert re.search(r"reward channels +team \(score_x\), judge", run("card", table, *mapped).stdout)
+    assert "team (score_x) 1, judge 0" in run("show", table, *mapped, "--trace", "1").stdout
+    other = run("summary", table, *mapped, "--reward-channel", "judge").stdout
+    assert "What failed, by judge: 2 of 4 traces" in other and "score_x of 4 traces" in other and "team" not in other
+    assert "from reward 'score_x'" in run("validate", table, *mapped, "--reward-channel", "score_x").stdout
 
 
 def test_validate_lists_twenty_problems_and_counts_the_rest(tmp_path: Path) -> None:

@@ -349,9 +349,12 @@ def test_claims_that_are_large_against_the_rewards_are_refused() -> None:
 def test_rewards_that_are_all_equal_take_their_spread_from_what_was_expected() -> None:
     """Claims of 1,000 where every reward is 1: advantages of 1,000, and no range of rewards to measure them by."""
     ledger, _ = large_claims([1.0, 1.0])
-    with pytest.raises(credit.CreditError, match=r"inf times the spread of the rewards of its group \(0\)"):
-        ledger.advantage("control", beta=1.0)
-    with pytest.raises(credit.CreditError, match="times the spread"):
+    for limit in (10, 1e9):  # "inf times the spread", it said, and that a larger limit admits these
+        with pytest.raises(credit.CreditError, match=r"the rewards of no group differ, .* limit=inf admits these"):
+            ledger.advantage("control", beta=1.0, limit=limit)
+    admitted = ledger.advantage("control", beta=1.0, limit=float("inf"))
+    assert np.isfinite(np.asarray(admitted.credit.advantage)).all() and "inf" not in str(admitted)
+    with pytest.raises(credit.CreditError, match="the rewards of no group differ"):
         ledger.advantage("entry")
     assert ledger.advantage("control").largest == 0
     claim = ledger.claims[0]

@@ -561,16 +561,12 @@ def test_no_bias_is_said_only_where_the_log_keeps_the_conditions(tmp_path: Path)
     assert biases("12", 0.25) == ["no bias)"] * 2
     tied = "event_reward is above 0 or below in 2 events at one time with a later one of another agent"
     assert biases("11", 0.25, "0022") == ["no bias)", f"may be biased: {tied})"]
-    # An agent that is slow where it does well would choose the number of its turn, and with it its baseline.
-    first, second = biases("11", 0.25, round_=True)
-    assert first == "no bias)" and second.startswith("may be biased: agents act at once, and the order of their rows")
-    assert second.endswith(
-        "; expected the rows of each round in an order that no action chooses, as by the agents' names)"
-    )
+    # An agent that is slow where it does well would choose the number of its turn, but for rounds, which are one turn.
+    assert biases("11", 0.25, round_=True) == ["no bias)"] * 2
 
 
-@pytest.mark.parametrize(("agents", "told"), [("xyz", True), ("yxz", False)])
-def test_rows_of_rounds_that_stand_by_name_leave_no_doubt(tmp_path: Path, agents: str, told: bool) -> None:
+@pytest.mark.parametrize("agents", ["xyz", "yxz"])
+def test_rows_of_rounds_leave_no_doubt_in_any_order(tmp_path: Path, agents: str) -> None:
     """The doubt stayed whatever was done, and named nothing to do."""
     rows = [
         {
@@ -587,8 +583,7 @@ def test_rows_of_rounds_that_stand_by_name_leave_no_doubt(tmp_path: Path, agents
     ]
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    known = on_log(credit.read(path), "turn_baseline")
-    assert (known.unbiased, known.but.startswith("agents act at once")) == ((True, False) if told else (None, True))
+    assert on_log(credit.read(path), "turn_baseline") == OnLog(unbiased=True)
 
 
 @pytest.mark.filterwarnings("ignore:problems of reading")

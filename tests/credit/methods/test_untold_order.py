@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import credit
 from credit.bias_in_log import on_log
 from credit.cli import cli
-from credit.untold_order import untold_traces
+from credit.untold_lists import untold_traces
 
 SAID = "2 traces no edges tell which of several agents acted first, and the order of the list, maybe that in which they"
 
@@ -106,7 +106,7 @@ def test_rows_of_a_table_at_one_time_tell_no_order(
     assert bool(line) == reads
     assert line.startswith("  the policy gradient may be biased: ") == (reads and method != "gae")
     if method == "turn_baseline":
-        assert on_log(credit.read(path), method).unbiased is (None if reads or context else True)
+        assert on_log(credit.read(path), method).unbiased is (None if reads else True)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ ROWS = [
 
 @pytest.mark.parametrize(
     ("method", "options", "named"),
-    [("critic", [], True), ("gae", [], True), ("gae", ["lambda_=1"], False), ("gae", ["along=agent"], False),
+    [("critic", [], False), ("turn_baseline", [], False), ("gae", [], True), ("gae", ["lambda_=1"], False),
+     ("gae", ["along=agent"], False),
      ("gae", ["lambda_=1", "discount=0.5"], True), ("discounted_return", [], False),
      ("discounted_return", ["discount=0.5"], True), ("igrpo", [], True), ("rloo", [], False)],
 )  # fmt: skip

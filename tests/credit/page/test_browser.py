@@ -376,6 +376,24 @@ def test_paper_shows_each_chart_once_in_the_light_theme(window: Any, pages: dict
         assert opened.complaints == []
 
 
+def test_the_first_sheet_of_paper_has_the_answers_alone(window: Any, pages: dict[str, str]) -> None:
+    """The answers ran on into tables, over ten sheets of which none could be handed on alone."""
+    with window(pages["credit"]) as opened:
+        page: Page = opened.page
+        shown(page)
+        sheets = []
+        for kept in (1, 2):  # what follows the answers is made a line
+            page.evaluate(
+                """(kept) => document.querySelectorAll("main > section:not(#detail)").forEach((one, i) => {
+              one.textContent = "more";
+              one.style.display = i < kept - 1 ? "block" : "none";
+            })""",
+                kept,
+            )
+            sheets.append(len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4"))))
+        assert sheets[1] == sheets[0] + 1
+
+
 def test_charts_are_drawn_before_anyone_scrolls(window: Any, pages: dict[str, str]) -> None:
     with window(pages["credit"]) as opened:
         until(opened.page, "document.querySelector('#explorer .about').textContent")

@@ -25,7 +25,7 @@ from credit.plot import draw_methods
 from credit.plot.canvas import new_figure
 from credit.plot.finishing import SERIF, write_figure
 from credit.plot.snr_curves import Curve, draw_snr
-from credit.plot.training_curves import RATES, draw_training
+from credit.plot.training_curves import OWN_RATES, RATES, draw_training
 from graphs.errors import CreditError
 
 pytest.importorskip("matplotlib")
@@ -278,7 +278,9 @@ def test_a_training_figure_says_which_curves_are_one_and_which_rates_were_at_the
     ]
     (legend,) = draw_training(rows, rates=(0.1, 0.2, 0.4)).legends
     title = " ".join(legend.get_title().get_text().split())
-    assert title == f"one seed; dr_grpo ≈ rloo on a; {'; '.join(RATES.values())}"
+    assert title == f"{OWN_RATES}; one seed; dr_grpo ≈ rloo on a; {'; '.join(RATES.values())}"
+    common = [row | {"learning_rate": 0.2} for row in rows]  # the figure did not say that all had one
+    assert draw_training(common).legends[0].get_title().get_text().startswith("learning rate 0.2;")
     assert [text.get_text() for text in legend.get_texts()] == [
         "rloo",
         "dr_grpo",
@@ -287,7 +289,7 @@ def test_a_training_figure_says_which_curves_are_one_and_which_rates_were_at_the
     inner = draw_training(rows, rates=(0.1, 0.2, 0.4, 0.8)).legends[0]
     assert [text.get_text() for text in inner.get_texts()] == ["rloo", "dr_grpo", "grpo †"]
     of_one = draw_training([r for r in rows if r["task"] == "a"], rates=(0.4,)).legends[0]
-    assert of_one.get_title().get_text() == "one seed; dr_grpo ≈ rloo"
+    assert of_one.get_title().get_text() == f"{OWN_RATES}; one seed; dr_grpo ≈ rloo"
 
 
 @pytest.mark.study

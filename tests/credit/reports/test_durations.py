@@ -157,6 +157,22 @@ def answered(*, seconds: float | None) -> Traces:
     return assemble([record])
 
 
+@pytest.mark.parametrize("pair", ["dc", "cd"])
+def test_agents_at_once_do_not_wait_for_each_other(pair: str, tmp_path: Path) -> None:
+    """Both worked ten seconds a round; the row that stood first had them, and its neighbour's were unknown."""
+    row = {"trace": "t", "group": "q", "reward": 1.0}
+    rows = [
+        {**row, "agent": agent, "time": 10.0 * k, "id": f"{agent}{k}", "context": f"round {k}"}
+        for k in range(3)
+        for agent in pair
+    ]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    traces = credit.read(path)
+    seconds = dict(zip(traces.events["event"].to_pylist(), TeamFacts(traces).durations.event.tolist(), strict=True))
+    assert seconds == {f"{agent}{k}": 10.0 * (k > 0) for k in range(3) for agent in "cd"}
+
+
 def test_a_person_is_waited_for_from_the_end_of_what_ran_before() -> None:
     assert TeamFacts(answered(seconds=None)).durations.absent.tolist() == [0, 10, 0]
     found = TeamFacts(answered(seconds=4.0)).durations

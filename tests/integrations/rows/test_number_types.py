@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import pickle
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 
 import credit
 from credit.integrations import MissingColumnWarning, RowAdvantages
+from credit.ray.row_actors import _sent
 from graphs.errors import PrecisionWarning
 
 ROWS: dict[str, Any] = {"group": [*"qqqqqqpp"], "trace": [0, 0, 1, 1, 2, 2, 3, 4], "agent": [*"svsvsvss"]}
@@ -104,6 +106,11 @@ def test_what_a_type_lost_is_not_resolved(kind: Any, column: str) -> None:
     made = types.get(kind, lambda numbers: numbers.astype(kind))
     rows: dict[str, Any] = {"group": [0] * 8, "trace": np.arange(8)}
     method = RowAdvantages("hierarchical_grpo" if column == "agent_reward" else "dr_grpo", rows=8)
+
+    def remote(*, reward: Any, **columns: Any) -> Any:
+        """As the actor is sent rows, which had float64 whatever the type of the rewards."""
+        return method(**pickle.loads(pickle.dumps(_sent(reward, columns)[0])))
+
     for numbers, resolved in (
         (base + 0.1 * draw.normal(size=8), False),
         (base * draw.normal(size=8), True),
@@ -113,14 +120,14 @@ def test_what_a_type_lost_is_not_resolved(kind: Any, column: str) -> None:
     ):
         given = {"reward": np.zeros(8)} if column != "reward" else {}
         given |= {"evidence": {column: made(numbers)}} if column == "agent_reward" else {column: made(numbers)}
-        for call in (method, credit.from_columns):
+        for call in (method, remote, credit.from_columns):
             with warnings.catch_warnings(record=True) as found:
                 warnings.simplefilter("always", PrecisionWarning)
                 warnings.simplefilter("ignore", MissingColumnWarning)
                 result = call(**rows, **given)
             said = any("for the type of their column" in str(one.message) for one in found)
             assert said != resolved, numbers
-            if call is method:
+            if call is not credit.from_columns:
                 assert result.metrics["credit/condition/resolved"] == (resolved or not found)
 
 

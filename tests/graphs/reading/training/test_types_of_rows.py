@@ -73,6 +73,17 @@ def test_a_tool_call_without_tokens_is_no_action_of_an_agent_with_model_calls(tm
     assert not note.is_failure and note.line == 3 and "2 tool calls without tokens" in note.expected
 
 
+def test_a_spawn_without_tokens_is_no_action_of_an_agent_with_model_calls(tmp_path: Path) -> None:
+    """One spawn in each trace, and no trace's tokens or money were known: "an action has no count of tokens"."""
+    text = ROWS.replace("tool_result,,", "spawn,,")
+    assert actions(write(tmp_path, text)) == [True, False, False, True, True, True, False]
+    traces = read(write(tmp_path, text), columns={"type": "kind", "money": "usd"}, types=TYPES)
+    (note,) = [note for note in traces.problems if note.kind == "made-calls"]
+    assert note.count == 1 and "2 tool calls and 1 spawn without tokens are no actions" in note.expected
+    paid = ROWS.replace("tool_result,,", "spawn,6,0.75")
+    assert actions(write(tmp_path, paid)) == [True, False, True, True, True, True, False]
+
+
 @pytest.mark.parametrize("change", [
     ("a,1,runner,tool,,", "a,1,runner,tool,2,"),  # calls have counts of their own
     ("kind,", "kind,propensity,", ",,\n", ",0.5,,\n", ",10,", ",,10,", ",4,", ",,4,", ",3,", ",,3,"),
