@@ -116,7 +116,7 @@ def verdict_changes(
 
 
 def held_to_reference(row: SideDifference, outcome: str, changes: Sequence[VerdictChange]) -> SideDifference:
-    """The row of outcomes, with why it may be its judge that changed and not the runs; itself where nothing says so.
+    """The row of outcomes that is told as a change, with why it may be its judge that changed; itself elsewhere.
 
     That is where the judge passes more of what a reference rejects on the side of more success, or fails more of what
     it passes on that of less, beyond chance or with a p below `LOOSE`.
@@ -126,7 +126,7 @@ def held_to_reference(row: SideDifference, outcome: str, changes: Sequence[Verdi
       outcome: the name of its reward.
       changes: of `verdict_changes`.
     """
-    for one in changes:
+    for one in changes if row.is_told else ():
         rises = (one.difference > 0) != one.succeeded
         moved = one.stands_out or one.of_any < LOOSE
         if one.against and one.verdict == outcome and moved and rises == row.rises:
