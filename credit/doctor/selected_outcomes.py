@@ -136,7 +136,8 @@ def corrected_failures(
     )
     chosen = _differing(swapped, known, prices)[:1]
     but = [f", if others are like these, which differ beyond chance: {_with_and_without(one, known)}" for one in chosen]
-    return f"{said}. Corrected by these, {rate}{''.join(but)}."
+    sure = "Corrected by these" if against in traces.by_people else "If these are right"
+    return f"{said}. {sure}, {rate}{''.join(but)}."
 
 
 def _outcome(traces: Traces) -> np.ndarray:

@@ -141,6 +141,9 @@ def test_the_head_has_one_rate_of_failures(tmp_path: Path) -> None:
     assert f"With what judge says of the others, {rate} of all 240 did." in people
     low, high = (int(end) for end in rate.partition("interval ")[2].removesuffix(" %)").split(" to "))
     assert low < 40 < high
+    (path, *_) = log(tmp_path, (0.7, 0.7), people="")
+    unsaid = said("summary", path, "--reward-channel", "judge")
+    assert f"By thumb 32 of 80 (40 %) did. If these are right, {rate} of all 240 did." in unsaid, "the log says not who"
     (few, *_) = log(tmp_path, (0.7, 0.7), people="people", runs=18)
     assert "By thumb 2 of 6 did: too few to correct the rate by." in said("summary", few, "--reward-channel", "judge")
 
