@@ -94,7 +94,7 @@ def costs(
 
     traces = read_traces(paths, **reading)
     rows, groups, stated = cost_rows(traces, by, prices), group_costs(traces), stated_sums(traces)
-    gaps = PriceGaps([], [], [], [], [], [], [], []) if prices is None else price_gaps(traces, prices)
+    gaps = PriceGaps([], [], [], [], [], [], [], [], []) if prices is None else price_gaps(traces, prices)
     total, unlike = total_costs(rows, traces.sizes.traces), unlike_tasks(traces) if "system" in by.split(",") else ""
     if as_json:
         *plain, whole = (
@@ -109,6 +109,7 @@ def costs(
                     "models_without_cache_write": gaps.written_as_input,
                     "models_with_cache_beside_input": gaps.cached_beside,
                     "calls_priced_as_requested": gaps.requested, "calls_without_answered_model": gaps.unnamed,
+                    "calls_priced_by_default": gaps.defaulted,
                     "unused_prices": gaps.unused})  # fmt: skip
     else:
         of_trace = rows_of_trace(traces, by, rows, prices)
