@@ -11,6 +11,7 @@ import collections
 import re
 from collections.abc import Collection, Iterable
 
+from graphs.formats.common.trace_metadata import LONGEST_WORD
 from graphs.formats.native.wire import EVENT_CODES
 from graphs.formats.table.type_words import likely_pair, likely_type
 from graphs.reading.tables.likely_columns import snake_case
@@ -20,7 +21,6 @@ from graphs.reading.tables.rows import Row, number
 __all__ = ["FewWords"]
 
 MOST_WORDS = 20
-LONGEST_WORD = 40
 FEWEST_TRACES = 5
 """Traces of a version that make it one where the column's name does not say so."""
 _TYPES = {"message", "orchestrator_decision"}, {"tool_call", "tool_result"}
@@ -100,7 +100,7 @@ class FewWords:
         counts = collections.Counter(words)
         if name in self._varies or len(counts) < 2 or min(counts.values()) < 2:
             return False
-        if _NAMES[ours].search(snake_case(name)):
+        if _NAMES[ours].search(snake_case(name.rpartition(".")[2])):
             return ours == "system" or not any(number(word) is not None for word in counts)
         blocks = 1 + sum(one != other for one, other in zip(words[1:], words[:-1], strict=True))
         apart = blocks == len(counts) and min(counts.values()) >= FEWEST_TRACES
