@@ -52,6 +52,7 @@ def main_findings(
     differing: OutcomeDifferences,
     of_kinds: str,
     selected: str,
+    corrected: str,
     causes: Sequence[LeadingCause],
     triaged: Triage,
     verdicts: Sequence[VerdictErrors],
@@ -71,6 +72,7 @@ def main_findings(
       differing: `outcome_differences` of these.
       of_kinds: `failed_by_kind` of these.
       selected: `selected_outcomes` of these.
+      corrected: `corrected_failures` of these.
       causes: `leading_causes` of these.
       triaged: `triage` of these, with these causes.
       verdicts: `verdict_errors` of these.
@@ -80,7 +82,7 @@ def main_findings(
     """
     others = other_outcomes(traces, None if compared is None else compared.sides)
     change = "" if compared is None else compared.in_short()
-    failed = _failed(traces, differing, triaged, compared, of_kinds)
+    failed = _failed(traces, differing, triaged, compared, corrected, of_kinds)
     named = f"What failed, by {printable(traces.outcome, AGENT)}" if traces.outcome else "What failed"
     found = [(0, MainFinding(named, failed if change else f"{failed} {others}".rstrip()))]
     if selected:
@@ -103,9 +105,9 @@ def main_findings(
     both = [one for one in verdicts if not one.good.all() and one.good.any()]
     poor = [one for one in both if one.found]
     worth = [f"{one.told()}." for one in ranked if one.worth_telling or not (both or math.isnan(one.low))][:1]
-    of = next(iter(poor or both), None)
+    of = next(iter(both if any(one.against for one in both) else poor or both), None)  # the outcome's first
     name = of.name if of else ranked[0].name if worth else ""
-    outcome = chosen_outcome(traces) or "the outcome" * (name in traces.by_people)
+    outcome = (of.against if of else "") or chosen_outcome(traces) or "the outcome" * (name in traces.by_people)
     if of is not None:
         more = f" So do those of {', '.join(one.name for one in poor[1:])}." * (len(poor) > 1 and not outcome)
         worth.insert(0, f"{of.in_short(outcome)}{more}")
@@ -136,9 +138,16 @@ def _by_side(having: Sequence[int], triaged: Triage, compared: SideComparison | 
 
 
 def _failed(
-    traces: Traces, differing: OutcomeDifferences, triaged: Triage, compared: SideComparison | None, of_kinds: str
+    traces: Traces,
+    differing: OutcomeDifferences,
+    triaged: Triage,
+    compared: SideComparison | None,
+    corrected: str,
+    of_kinds: str,
 ) -> str:
     """How many traces failed, of each side and kind of task; else what went wrong in them."""
+    if corrected:  # one rate has an interval
+        differing = dataclasses.replace(differing, rate=(math.nan, math.nan))
     opening, n = differing.opening()[0], traces.sizes.traces
     without = int(np.isnan(np.asarray(traces.reward, np.float64)[:n]).sum())
     if without == n:
@@ -149,7 +158,7 @@ def _failed(
     rest = ""
     if without and not np.isnan(differing.equal):
         rest = f"{without} of {counted(n, 'trace')} have no outcome. {_went_wrong(traces, triaged)}"
-    return " ".join(filter(None, (opening, sides and f"{sides}.", of_kinds, rest)))
+    return " ".join(filter(None, (opening, corrected, sides and f"{sides}.", of_kinds, rest)))
 
 
 def _went_wrong(traces: Traces, triaged: Triage) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from credit.doctor.idle_agents import idle_losses
-from credit.doctor.selected_outcomes import selected_outcomes
+from credit.doctor.selected_outcomes import corrected_failures, selected_outcomes
 from credit.doctor.verdict_errors import verdict_errors
 from credit.ledger.entry_rows import ENTRIES
 from credit.ledger.receipts.receipt import LEGEND
@@ -185,9 +185,10 @@ def overview(findings: Findings) -> dict[str, Any]:
         }
     by_system = compared.sides_of_kinds() if compared else ()
     of_kinds = failed_by_kind(traces, judged_traces(traces, findings.success_at), *by_system)
+    selected = selected_outcomes(traces, findings.success_at, findings.prices)
     result["findings"] = [dataclasses.asdict(one) for one in main_findings(
         traces, differing=differing, of_kinds=of_kinds,
-        selected=selected_outcomes(traces, findings.success_at, findings.prices),
+        selected=selected, corrected=corrected_failures(traces, selected, findings.success_at, findings.prices),
         causes=causes, triaged=found, verdicts=verdicts, compared=compared,
         ranked=ranked_by_side(traces, findings.success_at, findings.sides),
         lost=[*(result["questions"][name] for name in ("failed", "again")),

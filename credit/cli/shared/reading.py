@@ -62,7 +62,8 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             "--columns",
             metavar="NAME=COLUMN,...",
             callback=_columns,
-            help="Columns of a trainer's table, as trace=traj_uid,group=uid.",
+            help="Columns of a trainer's table, as trace=traj_uid,group=uid; or keys of traces' metadata, as "
+            "system=release,task_kind=kind.",
         ),
         click.option(
             "--rewards",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from graphs.errors import Problem, TraceError, expect
+from graphs.errors import UNREAD_METADATA, Problem, TraceError, expect
 from graphs.problem_log import ProblemLog
 from graphs.reading.files import WRITTEN_ALIKE, WrittenIds
 from graphs.reading.source import Lost, Source
@@ -258,6 +258,11 @@ class Join:
         return RewardSources(self.rewards, self.table)
 
     @property
+    def _states_tasks(self) -> bool:
+        """Whether the tables say of what kind tasks are, or which system ran them."""
+        return any((self.kinds, self.systems, *self.tasks.stated.values()))
+
+    @property
     def _is_stated(self) -> bool:
         """Whether the tables say anything of any trace."""
         tables = (
@@ -303,7 +308,8 @@ class Join:
         for item in items:
             if isinstance(item, Problem):
                 self.note_refused([item])
-                if item.kind != UNSETTLED or item.trace not in self.rewards:  # which settles it
+                settled = item.trace in self.rewards if item.kind == UNSETTLED else self._states_tasks
+                if item.kind not in (UNSETTLED, UNREAD_METADATA) or not settled:
                     yield item
             elif isinstance(item, TraceRecord) and not is_stated and self.channel == _TEAM:
                 self.met.add(item.trace_id)
