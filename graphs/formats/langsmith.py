@@ -35,6 +35,7 @@ from graphs.formats.common.scores import Score, place_scores
 from graphs.formats.common.span_tree import Kind, Roots, Span, add_span, kind_of, roots_of
 from graphs.formats.common.stop_reasons import stop_reason
 from graphs.formats.common.team_writing import Written, write_spans
+from graphs.formats.common.trace_metadata import stated_metadata
 from graphs.formats.common.traced import order_by_start
 from graphs.reading.decode import decode, decode_record, object_text
 from graphs.reading.documents import Document, Place, documents
@@ -273,10 +274,18 @@ def _span(run: _Run, place: Place, parent: str, trace: str) -> Span:
             *(usage_of(msgspec.json.encode(value), field=f"outputs.{field}", **where) for field, value in free.items()),
         )
         span.stopped = stop_reason(outputs.generations, outputs.llm_output, text)
-        span.model = (metadata.ls_model_name if metadata else None) or ""
+        asked, answered = (metadata.ls_model_name if metadata else None) or "", _answered(said, outputs.llm_output)
+        span.model, span.requested = answered or asked, asked if asked != answered else ""
         priced = (run, outputs.usage_metadata, usage)
         span.money = stated_money(*(place.total_cost for place in priced if place is not None))
     return span
+
+
+def _answered(message: Any, llm_output: Any) -> str:
+    """The name of the model that answered a call, in what LangChain keeps of its answer; "" of none."""
+    places = (message, "response_metadata"), (message, "kwargs", "response_metadata"), (llm_output,)
+    names = (_inside(value, *path, "model_name") for value, *path in places)
+    return next((name for name in names if name and isinstance(name, str)), "")
 
 
 def _inside(value: Any, *path: str | int) -> Any:
@@ -291,6 +300,8 @@ def _record(trace_id: str, trace: _Trace, beside: Roots, askers: frozenset[str])
     group = next((run.reference_example_id for run in trace.runs.values() if run.reference_example_id), trace_id)
     record = TraceRecord(trace_id, group, *trace.place, format="langsmith", sources=list(trace.files))
     record.system = _system(trace)
+    for run in _roots(trace):
+        record.metadata = record.metadata or stated_metadata(run.extra.metadata if run.extra else b"")
     try:
         spans = _in_order(trace, trace_id)
         keep_agents(spans, askers)

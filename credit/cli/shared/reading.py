@@ -62,7 +62,8 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             "--columns",
             metavar="NAME=COLUMN,...",
             callback=_columns,
-            help="Columns of a trainer's table, as trace=traj_uid,group=uid.",
+            help="Columns of a trainer's table, as trace=traj_uid,group=uid; or keys of traces' metadata, as "
+            "system=release,task_kind=kind.",
         ),
         click.option(
             "--rewards",
@@ -86,7 +87,7 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             "--groups",
             type=_FILE,
             metavar="FILE",
-            help="Table of tasks: columns `trace` and `group`, also `system` and `task_kind`; or this and one of them.",
+            help="Table of tasks: columns `trace` and any of `group`, `system` and `task_kind`, or all but `trace`.",
         ),
         click.option(
             "--group-by",

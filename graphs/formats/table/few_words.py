@@ -1,8 +1,8 @@
-"""Columns of few words, by what these say: a type of rows, or the system or the kind of task of traces.
+"""Columns of few words, by what these say: a type of rows, or of traces the system, the kind of task or a verdict.
 
 A type of rows differs within traces, and its words name model calls and others. A system or a kind stands once in each
 trace, as several traces have it, under a name that is called so; or else its words are versions, each of which all
-traces between two moments have.
+traces between two moments have. A verdict, beside an outcome, has one word of a pair such as pass and fail in a trace.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ import collections
 import re
 from collections.abc import Collection, Iterable
 
+from graphs.formats.common.trace_metadata import LONGEST_WORD
 from graphs.formats.native.wire import EVENT_CODES
 from graphs.formats.table.type_words import likely_pair, likely_type
 from graphs.reading.tables.likely_columns import snake_case
+from graphs.reading.tables.outcome_words import PAIRS
 from graphs.reading.tables.rows import Row, number
 
 __all__ = ["FewWords"]
 
 MOST_WORDS = 20
-LONGEST_WORD = 40
 FEWEST_TRACES = 5
 """Traces of a version that make it one where the column's name does not say so."""
 _TYPES = {"message", "orchestrator_decision"}, {"tool_call", "tool_result"}
@@ -33,6 +34,7 @@ _NAMES = {
     ),
 }
 """Words in names of columns, in small letters, whose traces have one word each."""
+_VERDICTS = [{*pair} for pair in PAIRS if not {"true", "yes", "positive"}.intersection(pair)]  # which say many things
 _VERSION = re.compile(r"v\d+(?:[._-]\w+)*|\d+(?:\.\d+){2,}(?:[-+]\w+)?|(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}", re.I)
 
 
@@ -47,9 +49,10 @@ class FewWords:
           told: our names of columns that the table has, or that the user leaves out.
         """
         self._left = [ours for ours in ("type", *_NAMES) if ours not in told]
-        self._words: dict[str, dict[str, None]] = {name: {} for name in names} if self._left else {}
+        self._words: dict[str, dict[str, None]] = {name: {} for name in names}
         self._of_trace: dict[str, dict[str, str]] = {name: {} for name in self._words}
         self._varies: set[str] = set()
+        self._judges = "reward" in told
         self._calls: dict[str, dict[str, set[bool]]] = {name: {} for name in self._words}
 
     def add(self, trace: str, row: Row, tool: bool | None) -> None:
@@ -58,10 +61,10 @@ class FewWords:
             cell = row.get(name)
             word = str(cell) if isinstance(cell, str | int | float) and not isinstance(cell, bool) else ""
             words.setdefault(word)
-            if not word or len(word) > LONGEST_WORD or len(words) > MOST_WORDS:
+            if (cell and not word) or len(word) > LONGEST_WORD or len(words) > MOST_WORDS:
                 del self._words[name], self._of_trace[name]
                 continue
-            if self._of_trace[name].setdefault(trace, word) != word:
+            if word and self._of_trace[name].setdefault(trace, word) != word:
                 self._varies.add(name)
             if tool is not None:
                 self._calls[name].setdefault(word, set()).add(tool)
@@ -69,8 +72,10 @@ class FewWords:
     def likely(self) -> dict[str, str]:
         """Our name to the first column that seems to be it."""
         found: dict[str, str] = {}
-        for name in self._words:
-            for ours in self._left:
+        for name, words in self._words.items():
+            if self._judges and name not in self._varies and {word.lower() for word in words if word} in _VERDICTS:
+                found[f"rewards.{name}"] = name
+            for ours in self._left if "" not in words else ():
                 if self._is_type(name) if ours == "type" else self._is_of_traces(name, ours):
                     found.setdefault(ours, name)
         return found
@@ -95,7 +100,7 @@ class FewWords:
         counts = collections.Counter(words)
         if name in self._varies or len(counts) < 2 or min(counts.values()) < 2:
             return False
-        if _NAMES[ours].search(snake_case(name)):
+        if _NAMES[ours].search(snake_case(name.rpartition(".")[2])):
             return ours == "system" or not any(number(word) is not None for word in counts)
         blocks = 1 + sum(one != other for one, other in zip(words[1:], words[:-1], strict=True))
         apart = blocks == len(counts) and min(counts.values()) >= FEWEST_TRACES

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from graphs.errors import Problem, TraceError, expect
+from graphs.errors import UNREAD_METADATA, Problem, TraceError, expect
 from graphs.problem_log import ProblemLog
 from graphs.reading.files import WRITTEN_ALIKE, WrittenIds
 from graphs.reading.source import Lost, Source
@@ -258,12 +258,17 @@ class Join:
         return RewardSources(self.rewards, self.table)
 
     @property
+    def _states_tasks(self) -> bool:
+        """Whether the tables say of what kind tasks are, or which system ran them."""
+        return any((self.kinds, self.systems, *self.tasks.stated.values()))
+
+    @property
     def _is_stated(self) -> bool:
         """Whether the tables say anything of any trace."""
         tables = (
             self.rewards,
             self.groups,
-            self.tasks.kinds,
+            *self.tasks.stated.values(),
             self.unnamed,
             *self.spoilt.values(),
             *self.lost.values(),
@@ -303,7 +308,8 @@ class Join:
         for item in items:
             if isinstance(item, Problem):
                 self.note_refused([item])
-                if item.kind != UNSETTLED or item.trace not in self.rewards:  # which settles it
+                settled = item.trace in self.rewards if item.kind == UNSETTLED else self._states_tasks
+                if item.kind not in (UNSETTLED, UNREAD_METADATA) or not settled:
                     yield item
             elif isinstance(item, TraceRecord) and not is_stated and self.channel == _TEAM:
                 self.met.add(item.trace_id)
@@ -344,8 +350,9 @@ class Join:
         for join in (self, *self.others):
             join._fill_in_reward(trace)
         trace.group_id = self.groups.get(name, trace.group_id)
-        trace.system = self.systems.get(name, trace.system)
-        trace.task_kind = self.tasks.of(name, trace.group_id, self.kinds.get(name, trace.task_kind))
+        for column, stated in zip(OF_TASKS, (self.kinds, self.systems), strict=True):
+            own = stated.get(name, getattr(trace, column))
+            setattr(trace, column, self.tasks.of(name, trace.group_id, column, own))
         return name not in self.spoilt["group"] and name not in self.lost["group"] and not self._unknown("group", name)
 
     def _fill_in_reward(self, trace: TraceRecord | Heading) -> None:
