@@ -116,7 +116,7 @@ def draw_training(
     lying = lying_on([(name, medians[signal]) for name, signal in zip(names, signals, strict=True)], APART, places)
     refused = refused_caption((shown_name(r["signal"]), r.get("answered", 1.0)) for r in rows if r["signal"] in signals)
     left_out = absent_caption(absent, shown_name)
-    own = {row["learning_rate"] for row in rows if "learning_rate" in row}
+    own = {row["learning_rate"] for row in rows if row["signal"] in signals and "learning_rate" in row}
     rate = OWN_RATES if len(own) > 1 or len(rates) > 1 or several else f"learning rate {min(own):g}" if own else ""
     stated = (
         size,
