@@ -179,18 +179,21 @@ def _went_wrong(traces: Traces, triaged: Triage) -> str:
 
 def _look_first(causes: Sequence[LeadingCause], triaged: Triage, compared: SideComparison | None) -> MainFinding | None:
     """How traces end early, and the first of the events to look at, where it is not that of the first cause; where no
-    cause is beyond chance, the trace of a number that is."""
+    cause is beyond chance, the trace of a number that is, or, without counts, of traces too few for a test."""
     first, worst = triaged.look_first(), next(iter(triaged.suspects), None)
     if triaged.unsure:
-        by_number = worst is not None and worst.position is None
-        return MainFinding("Look first", f"{_sentence(worst.why)}", worst.trace) if worst and by_number else None
+        first = ""  # which stands above
+        if worst is None or (worst.position is not None and not triaged.too_few):
+            return None
     if worst is None or (causes and (worst.trace, worst.event) == (causes[0].trace, causes[0].event)):
         return MainFinding("Look first", first) if first else None
     text, _, asked = worst.text.partition(" ← ")
     whose = f"{printable(worst.agent, AGENT)}, " if worst.agent else ""
     quoted = " ← ".join(filter(None, (begin_of(text, TEXT), printable(asked, AGENT))))
     said = f"{whose}{worst.why if whose else _sentence(worst.why)[:-1]}{f' ({quoted})' if quoted else ''}."
-    if worst.traces > 1:
+    if worst.traces > 1 and triaged.unsure:
+        said += f" It happened in {worst.traces} traces."
+    elif worst.traces > 1:
         of = (worst.of_failed or triaged.failed, worst.of_succeeded or triaged.succeeded)
         kinds = zip(triaged.kinds, (worst.failed, worst.succeeded), of, strict=True)
         parts = " and ".join(f"{some} of {of} {kind}" for kind, some, of in kinds)

@@ -113,8 +113,9 @@ def _sums(part: tuple[int, ...], many: int) -> np.ndarray:
     """The chance of each sum of `many` of these counts, chosen at random: float [greatest sum + 1]."""
     ways = np.zeros((many + 1, sum(part[-many:]) + 1))
     ways[0, 0] = 1
-    for number in part:
-        ways[1:, number:] += ways[:-1, : ways.shape[1] - number].copy()  # choices of the numbers before it
+    for i, number in enumerate(part):
+        most, least = min(i + 1, many), max(1, many - len(part) + i + 1)  # chosen so far, if the rest can make it many
+        ways[least : most + 1, number:] += ways[least - 1 : most, : ways.shape[1] - number].copy()
     return np.asarray(ways[many] / math.comb(len(part), many))
 
 

@@ -45,15 +45,19 @@ MOST_UNPRICED = 3
 MOST_UNPRICED_TOKENS = 0.1
 """Part of the tokens without a price above which shares of money, and what a success cost, are not told."""
 UNPRICED = "no row of the table prices these models:"
-NAMELESS = "calls whose model the log does not state have no price"
+NAMELESS = "calls whose model the log does not state have no price; a row of the model * gives them one"
 CACHED = "no cached_input in the table: reads from a cache cost as input, which is too much, of:"
 UNKNOWN = "no event states tokens from a cache, which the table prices: all cost as input, which may be too much, of:"
 WRITTEN = "no cache_write in the table: writes to a cache cost as input, which is too little, of:"
 BESIDE = "input_tokens leaves out tokens from or into a cache, so money is too little, of:"
 REQUESTED = "calls at the price of the requested model, as no row has the answer's:"
 UNNAMED = "calls at the price of the requested model, as the answer names none:"
+DEFAULTED = "calls at the price of the row *:"
 UNUSED = "rows of the table that match nothing in these logs:"
+SAID = (UNPRICED, CACHED, UNKNOWN, WRITTEN, BESIDE, REQUESTED, UNNAMED, DEFAULTED, UNUSED)
 AS_LOGGED = "money at these prices is the logged cost, in every trace"
+DEFAULT = "*"
+"""The model of a row that prices the calls whose model is unknown or has no row."""
 COLUMNS = ("model", "tool", "input", "output", "cached_input", "cache_write", "call")
 
 
@@ -72,7 +76,10 @@ class Price:
 
 @dataclasses.dataclass(frozen=True)
 class Prices:
-    """Prices by the names of models, and of a call by the names of tools; a tool that is not listed costs nothing."""
+    """Prices by the names of models, and of a call by the names of tools; a tool that is not listed costs nothing.
+
+    The price of `DEFAULT` is that of all other models.
+    """
 
     models: dict[str, Price]
     tools: dict[str, float] = dataclasses.field(default_factory=dict)
@@ -173,12 +180,21 @@ def price_names(traces: Traces, prices: Prices) -> tuple[list[str], np.ndarray]:
     """Names of models, and the one by which each real event is priced: int [events]; "" where none is known.
 
     It is the event's model (`event_models`), or, where no row has that, the name that was requested, if a row has it.
-    An event without a requested name has that of its model's calls, if these have one alone.
+    An event without a requested name has that of its model's calls, if these have one alone. An event without a row has
+    `DEFAULT`, if that has one.
 
     Args:
       traces: what was read.
       prices: of models.
     """
+    names, model = _named(traces, prices)
+    if DEFAULT not in prices.models:
+        return names, model
+    own = np.array([name in prices.models for name in names])
+    return [*names, DEFAULT], np.where(own[model], model, len(names))
+
+
+def _named(traces: Traces, prices: Prices) -> tuple[list[str], np.ndarray]:
     names, model = event_models(traces)
     if traces.events["requested_model"].null_count == len(model):
         return names, model
@@ -221,7 +237,8 @@ class PriceGaps(NamedTuple):
       cached_beside: models of calls with more tokens from and into a cache than were read, which are to have them all.
       requested: how many calls have the price of which requested name, and the model that answered.
       unnamed: how many have that of which requested name, as the log does not name the model that answered.
-      unused: rows of the table that priced nothing, tools always and models where some are unpriced, each with the
+      defaulted: how many have the price of `DEFAULT`, and their model.
+      unused: rows of the table that priced nothing, tools always and models where some have no row, each with the
         nearest names of the logs: a name may be misspelt.
       as_logged: whether the log states the money of every trace, and it is the same to three digits (`as_logged`).
     """
@@ -233,6 +250,7 @@ class PriceGaps(NamedTuple):
     cached_beside: list[str]
     requested: list[str]
     unnamed: list[str]
+    defaulted: list[str]
     unused: list[str]
     as_logged: bool = False
 
@@ -244,7 +262,7 @@ class PriceGaps(NamedTuple):
     def lines(self) -> list[str]:
         """A sentence for each kind of gap that there is."""
         named = self._replace(unpriced=[name for name in self.unpriced if name])
-        of_names = zip(named[:8], (UNPRICED, CACHED, UNKNOWN, WRITTEN, BESIDE, REQUESTED, UNNAMED, UNUSED), strict=True)
+        of_names = zip(named[:9], SAID, strict=True)
         lines = [f"{what} {', '.join(names)}" for names, what in of_names if names]
         lines += [NAMELESS] * (named.unpriced != self.unpriced)
         return [*lines, AS_LOGGED] if self.as_logged else lines
@@ -280,21 +298,21 @@ def price_gaps(traces: Traces, prices: Prices) -> PriceGaps:
     beside = [names[i] for i in more if names[i] in prices.models]
     called = {tool for tool in traces.events["tool"].unique().to_pylist() if tool}
     unused = [("tool", name, called - prices.tools.keys()) for name in prices.tools if name not in called]
-    stated = {name for name in unpriced if name}
-    unused += [("model", name, stated) for name in prices.models if stated and name not in names]
     answered, own = event_models(traces)
-    stands = collections.Counter(zip(own[paid].tolist(), model[paid].tolist(), strict=True))
-    requested = [
-        f"{count:,} of {answered[of]} as {names[at]}"
-        for (of, at), count in sorted(stands.items())
-        if answered[of] != names[at]
-    ]
+    pairs = collections.Counter(zip(own[paid].tolist(), model[paid].tolist(), strict=True))
+    stands = [(answered[of], names[at], count) for (of, at), count in sorted(pairs.items())]
+    others = {of: count for of, at, count in stands if at == DEFAULT}
+    stated = {*unpriced, *others} - {""}
+    unused += [("model", name, stated) for name in prices.models if stated and name not in names]
+    requested = [f"{count:,} of {of} as {at}" for of, at, count in stands if at not in (of, DEFAULT)]
+    defaulted = [f"{count:,} of {of or 'no stated model'}" for of, count in others.items()]
     asked = np.array([name or "" for name in traces.events["requested_model"].to_pylist()])
-    bare = paid & (asked == np.array(answered)[own]) & np.array([name in prices.models for name in names])[model]
+    priced_names = prices.models.keys() - {DEFAULT}
+    bare = paid & (asked == np.array(answered)[own]) & np.array([name in priced_names for name in names])[model]
     unnamed = [f"{count:,} of {name}" for name, count in sorted(collections.Counter(asked[bare].tolist()).items())]
     read, written = as_input("cached_tokens", "cached_input"), as_input("cache_write_tokens", "cache_write")
     unused_rows, same = [_unused(*one) for one in unused], as_logged(traces, event_costs(traces, prices).money)
-    return PriceGaps(unpriced, read, unstated, written, beside, requested, unnamed, unused_rows, same)
+    return PriceGaps(unpriced, read, unstated, written, beside, requested, unnamed, defaulted, unused_rows, same)
 
 
 def as_logged(traces: Traces, money: np.ndarray) -> bool:
@@ -356,8 +374,9 @@ def whole_costs(traces: Traces) -> dict[str, np.ndarray]:
 def read_prices(path: str | Path) -> Prices:
     """Prices from a table: CSV, JSON lines or Parquet.
 
-    A row has `model`, `input` and `output`, money for a million tokens, and may have `cached_input` and `cache_write`,
-    for a million read from a cache and written to one; or `tool` and `call`, money for a call.
+    A row has `model` (`*` for all that have no row), `input` and `output`, money for a million tokens, and may have
+    `cached_input` and `cache_write`, for a million read from a cache and written to one; or `tool` and `call`, money
+    for a call.
 
     Args:
       path: of the table.
@@ -390,7 +409,10 @@ def read_prices(path: str | Path) -> Prices:
             raise CreditError(f"{path}:{line}: column {foreign[0]!r}; expected some of {', '.join(COLUMNS)}")
         model, tool = row.get("model"), row.get("tool")
         if (model is None) == (tool is None):
-            raise CreditError(f"{path}:{line}: model is {model!r} and tool is {tool!r}; expected one of the two")
+            raise CreditError(
+                f"{path}:{line}: model is {model!r} and tool is {tool!r}; expected one of the two, and "
+                f"{DEFAULT} as the model for calls of any other"
+            )
         others = ("input", "output", "cached_input", "cache_write") if model is None else ("call",)
         for name in (name for name in others if row.get(name) is not None):
             kind = "tool" if model is None else "model"

@@ -19,6 +19,7 @@ from credit.main_findings import MORE_ON_SYSTEMS, main_findings
 from credit.method_summary import credit_hints, empty_notes
 from credit.methods.absent_outcomes import channels_instead
 from credit.metrics.part_costs import agents_paid
+from credit.metrics.runs_by_day import runs_by_day
 from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 from credit.page.encoding import harmless
@@ -162,6 +163,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         "verdicts": [one.as_json(*by_side) for one in verdicts],
         "verdicts_by_system": "" if findings.sides is not None else verdicts_by_system(traces, verdicts),
         "agents_by_kind": [*map(dataclasses.asdict, agents_by_kind(traces, findings.success_at))],
+        "days": dataclasses.asdict(runs_by_day(traces, findings.success_at, findings.prices)),
         "hints": differing.hints(),
         "sides": None,
         "ledger": None,

@@ -29,6 +29,7 @@ CAVEATS = 3
 """Caveats beside the answer to what changed; all of them stand with the sides."""
 MOST_TASKS = 3
 """Tasks that are named of those that rose, and of those that fell."""
+OTHERS = "other metrics changed"
 AGAINST = 1 / 3
 """Share of the change of a kind of tasks from which the change of another one, the other way, is told beside it."""
 
@@ -279,16 +280,14 @@ class SideComparison(ComparedSides):
         return f"costs by kind of task: {'; '.join(told)}" if told else ""
 
     def numbers(self) -> str:
-        """What changed beside success, in numbers, and what `ASKED` names that did not; "" for nothing."""
+        """What changed beside success, in numbers; "" for nothing."""
         others = [row for row in self.rows if row.worth_telling and row.is_other and not self._repeats(row)]
         size = {row.rises: row for row in reversed(others) if row.metric in OF_TEAM_SIZE}
         more = [_name(row.metric) for row in others if row.metric not in OF_TEAM_SIZE or row is size[row.rises]]
         rows = [row for row in (*self._asked(), *self._next()) if row.metric not in FIRST]
         sure, said_before = [row for row in rows if row.is_told], self._partial()  # by `but`
-        quiet = grouped((row.why(), _name(row.metric)) for row in rows if not row.is_told and row.metric in ASKED)
         told = [f"{_name(row.metric)} {row.told()}" for row in sure]
-        told += [f"{', '.join(unchanged)}: {why}" for why, unchanged in quiet.items()]
-        told += [f"other metrics changed: {', '.join(up_to(more, MOST_TOLD))}"] if more else []
+        told += [f"{OTHERS}: {', '.join(up_to(more, MOST_TOLD))}"] if more else []
         parts = grouped((row.part(), _name(row.metric)) for row in sure if row not in said_before)
         for part, names in parts.items():
             of = f" of {', '.join(names)}" if len(parts) > 1 else ""
@@ -297,7 +296,8 @@ class SideComparison(ComparedSides):
 
     def success_cost(self) -> str:
         """What a success cost on each side; "" where no money is known."""
-        cost = success_line(self.paid, self.paid_tasks, self.paid_elsewhere)
+        within = any(row.within for row in self.rows if row.metric in FIRST)
+        cost = success_line(self.paid, self.paid_tasks, self.paid_elsewhere, within=within)
         return cost and f"{cost}; not tested"
 
     def by_agent(self, *, certain: bool = False) -> str:
@@ -468,8 +468,10 @@ class SideComparison(ComparedSides):
         lines += [f"{self.sides.order}."] if self.sides.order else []
         lines.append(f"{self._head()}{self.changed()}.")
         lines += [*sentences(self.success_cost()), *(f"But {but}." for but in self.but())]
-        lines += sentences(self.by_kind(), self.costs_by_kind(), self.of_tasks())
-        lines += [f"Means of a trace: {numbers}."] if (numbers := self.numbers()) else []
+        lines += sentences(self.of_tasks())
+        numbers = self.numbers()
+        of_trace = "means of a trace: " * (not numbers.startswith(OTHERS))
+        lines += sentences(numbers and f"{of_trace}{numbers}")
         times = told_times(self.times)
         whose = self.by_team(), self.by_owner(), self.by_tool(), times, self.by_verdict(), self.by_agent()
         return lines + sentences(*whose)

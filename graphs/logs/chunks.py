@@ -170,7 +170,8 @@ class Chunks:
         unnamed = sorted(self._join.unnamed)
         others = [(of.channel, sorted(of.rewards.items()), sorted(of.spoilt["reward"])) for of in self._join.others]
         tables = (sorted(self._join.rewards.items()), sorted(self._join.groups.items()), spoilt, lost, unnamed, others)
-        kinds = (sorted(of.items()) for of in (self._join.kinds, self._join.systems, self._join.tasks.kinds))
+        every = (self._join.kinds, self._join.systems, *self._join.tasks.stated.values())
+        kinds = (sorted(of.items()) for of in every)
         return hashlib.blake2b(repr((tables, *kinds)).encode()).digest()
 
     def _read(self, rows: np.ndarray) -> Iterator[TraceRecord | Part | Problem]:

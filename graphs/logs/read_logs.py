@@ -72,7 +72,8 @@ def read(
         read as 1. A row is a problem if it matches no trace, if its reward is missing or not finite, or if its trace
         occurs twice. In the last two cases the trace has no outcome; the log's outcome is not used.
       groups: tasks kept outside the log, in the same forms, with columns `trace` and `group`. A trace with a bad row is
-        left out, because its group is unknown. A file may state the `task_kind` beside them, or beside one of them.
+        left out, because its group is unknown. A file may state `task_kind` and `system` beside them, or beside
+        one of them: without groups each trace keeps its own.
       columns: for the table reader, the columns by meaning: `{"trace": "traj_uid", "group": "uid", ...}`.
         Beside another outcome the column of `reward` is a channel of its own name.
       outcomes: what words of outcomes mean, as `{"escalated": 0}`, in capitals or not, in tables, `rewards` and scores.

@@ -105,7 +105,8 @@ def validate(
             console.print(words(EVIDENCE), soft_wrap=True)
         for line in _advice(corpus, group):
             console.print(words(line), soft_wrap=True)
-        for line in filter(None, (instead, turns, said_of_tool_calls(corpus.tool_calls_without_tokens))):
+        bare = said_of_tool_calls(corpus.tool_calls_without_tokens, corpus.spawns_without_tokens)
+        for line in filter(None, (instead, turns, bare)):
             console.print(words(line), soft_wrap=True)
         equal = {g: r for g, r in corpus.equal.items() if g not in corpus.unresolved}
         list_names(f"Groups with equal {_compared(corpus)}", (f"{_quoted(g)} (all {r:g})" for g, r in equal.items()))

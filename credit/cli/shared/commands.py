@@ -199,7 +199,8 @@ def takes_prices(use: str = "") -> Callable[[Callable[..., Any]], Callable[..., 
     """
     option = click.option(
         "--prices", "price_table", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
-        help=f"Prices{use}: model, input, output, cached_input, cache_write (of a million tokens), or tool, call.",
+        help=f"Prices{use}: model (* for all others), input, output, cached_input, cache_write (of a million tokens), "
+        "or tool, call.",
     )  # fmt: skip
 
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -86,7 +86,7 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             "--groups",
             type=_FILE,
             metavar="FILE",
-            help="Table of tasks: columns `trace` and `group`, also `system` and `task_kind`; or this and one of them.",
+            help="Table of tasks: columns `trace` and any of `group`, `system` and `task_kind`, or all but `trace`.",
         ),
         click.option(
             "--group-by",

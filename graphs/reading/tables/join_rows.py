@@ -106,12 +106,16 @@ def check_columns(field: str, name: str, columns: Collection[str]) -> None:
     rest = unread_names(columns, (*TRACE, field, *OF_TASKS, *OF_LABELS, *likely.values()))
     named = []
     for ours, theirs in likely.items():
-        found = [f"`{printable(one, 60)}`" for one in ([theirs] if theirs else rest[:_MOST_RENAMED])]
+        any_of = rest[:_MOST_RENAMED] if ours != "group" else []  # another column is as likely a kind or a system
+        found = [f"`{printable(one, 60)}`" for one in ([theirs] if theirs else any_of)]
         which = f"one of {', '.join(found)}" if len(found) > 1 else "".join(found)
         rest_too = f", others to `{REWARDS}NAME`" * (ours == "reward" and len(found) > 1)
         named += [f"{which} to `{ours}`{rest_too}"] if found else []
-    alone = f", or one of these and `{TASK_KIND}` alone" * (field == "group")
-    expected = f"columns `trace` and `{field}`{alone}, which --columns does not name (it is for logs)"
+    expected = f"columns `trace` and `{field}`, which --columns does not name (it is for logs)"
+    if field == "group":
+        told = [f"`{column}` ({meaning})" for column, meaning in OF_TASKS.items()]
+        expected = f"columns `trace` and any of `group` (the task, which other traces share), {' and '.join(told)}"
+        expected += ", or `group` and the others alone"
     expected += f": rename {' and '.join(named)}" if named else ""
     raise TraceError(Problem("bad-header", name, 1, "columns", excerpt(", ".join(columns)), expected))
 

@@ -263,7 +263,7 @@ class Join:
         tables = (
             self.rewards,
             self.groups,
-            self.tasks.kinds,
+            *self.tasks.stated.values(),
             self.unnamed,
             *self.spoilt.values(),
             *self.lost.values(),
@@ -344,8 +344,9 @@ class Join:
         for join in (self, *self.others):
             join._fill_in_reward(trace)
         trace.group_id = self.groups.get(name, trace.group_id)
-        trace.system = self.systems.get(name, trace.system)
-        trace.task_kind = self.tasks.of(name, trace.group_id, self.kinds.get(name, trace.task_kind))
+        for column, stated in zip(OF_TASKS, (self.kinds, self.systems), strict=True):
+            own = stated.get(name, getattr(trace, column))
+            setattr(trace, column, self.tasks.of(name, trace.group_id, column, own))
         return name not in self.spoilt["group"] and name not in self.lost["group"] and not self._unknown("group", name)
 
     def _fill_in_reward(self, trace: TraceRecord | Heading) -> None:

@@ -287,7 +287,7 @@ def test_wrong_prices_are_named(table: str, words: str, tmp_path: Path) -> None:
 def test_a_model_without_a_price_is_named_and_the_others_are_priced(traces: Traces, tmp_path: Path) -> None:
     (tmp_path / "prices.csv").write_text("model,input,output\nbig,2,8\n")
     prices = read_prices(tmp_path / "prices.csv")
-    assert price_gaps(traces, prices) == (["small"], [], [], [], [], [], [], [], False)
+    assert price_gaps(traces, prices) == (["small"], [], [], [], [], [], [], [], [], False)
     money = {row.unit: row.money for row in cost_rows(traces, "model", prices)}
     assert money == {"big": Amount(pytest.approx(2 * (2 * 300 + 8 * 40) / 1e6), 0), "small": Amount(None, 2)}
     command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "prices.csv")]
@@ -324,9 +324,25 @@ def test_calls_without_a_model_are_no_model_without_a_name(tmp_path: Path) -> No
     command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "prices.csv")]
     shown = CliRunner().invoke(cli, command).stdout.splitlines()
     assert "no row of the table prices these models: large" in shown
-    assert "calls whose model the log does not state have no price" in shown
+    assert NAMELESS in shown
     told = json.loads(CliRunner().invoke(cli, [*command, "--json"]).stdout)
     assert told["models_without_price"] == ["", "large"]
+
+
+def test_a_row_of_any_model_prices_the_calls_that_have_no_row(tmp_path: Path) -> None:
+    """Spans of an SDK name no model: every cell of money was a dash, whatever the table had."""
+    unstated = line("a", "q", 1.0, "big")
+    del unstated["model"]
+    traces = read(tmp_path, unstated, line("b", "q", 0.0, "large"), line("c", "q", 0.0, "big"))
+    (tmp_path / "prices.csv").write_text("model,input,output\n*,1,4\nbig,2,8\nlarg,1,1\n")
+    prices = read_prices(tmp_path / "prices.csv")
+    money = {row.unit: row.money for row in cost_rows(traces, "trace", prices)}
+    low, high = (Amount(pytest.approx(of * (300 + 4 * 40) / 1e6), 0) for of in (1, 2))
+    assert money == {"a": low, "b": low, "c": high}
+    assert price_gaps(traces, prices).lines() == [
+        "calls at the price of the row *: 2 of no stated model, 2 of large",
+        "rows of the table that match nothing in these logs: model larg (Did you mean large?)",
+    ]
 
 
 def test_calls_of_several_models_take_a_row_of_their_joint_name(tmp_path: Path) -> None:
@@ -398,8 +414,8 @@ def test_tokens_from_a_cache_have_a_price_of_their_own(tmp_path: Path) -> None:
         pytest.approx((2 * 300 + 8 * 40) / 1e6),
     ]
     assert (price_gaps(traces, own), price_gaps(traces, same)) == (
-        ([], [], [], [], [], [], [], [], False),
-        ([], ["big"], [], ["big"], [], [], [], [], False),
+        ([], [], [], [], [], [], [], [], [], False),
+        ([], ["big"], [], ["big"], [], [], [], [], [], False),
     )
     command = ["costs", str(tmp_path / "log.jsonl"), "--prices", str(tmp_path / "without.csv")]
     shown = CliRunner().invoke(cli, command).stdout

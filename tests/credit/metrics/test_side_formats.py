@@ -94,4 +94,4 @@ def test_models_without_a_price_are_named_where_money_is_not_compared() -> None:
     assert f"cost is not compared, because {why}" in found.but()
     assert found.origin() == f"money is not told, as {why}" and sides_of("").origin() == ""
     assert any(f"money ({why})" in line for line in found.without_number())
-    assert PriceGaps(["", "a", "b", "c", "d"], [], [], [], [], [], [], []).unpriced_names() == "a, b, c, …"
+    assert PriceGaps(["", "a", "b", "c", "d"], [], [], [], [], [], [], [], []).unpriced_names() == "a, b, c, …"

@@ -249,8 +249,30 @@ def test_a_table_without_traces_is_told_what_may_stand_alone(log: Path, tmp_path
     with pytest.raises(TraceError, match="empty-file"):
         read(log, groups=table)
     table.write_text("group,task_kind,level\nk,x,1\n")
-    with pytest.raises(TraceError, match="columns `trace` and `group`, or one of these and `task_kind` alone"):
+    with pytest.raises(
+        TraceError, match=r"any of `group` \(the task.*\), `task_kind` \(what kind.*\) and `system` \(which system"
+    ):
         read(log, groups=table)
+
+
+@pytest.mark.parametrize("column", ["trace", "task"])
+def test_a_table_of_systems_and_kinds_leaves_each_trace_its_task(column: str, tmp_path: Path) -> None:
+    """Where each task runs once a team has no groups to state: the advice made groups of the kinds."""
+    event = {"id": "1", "type": "message", "agent": "x"}
+    runs = [{"trace_id": n, "task_id": n, "system": "v0", "events": [event]} for n in "abc"]
+    (log := tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, runs)))
+    (table := tmp_path / "table.csv").write_text(f"{column},system,task_kind\na,v1,theft\nb,,fraud\na,v2,theft\n")
+    traces = read(log, groups=table)
+    rows = traces.traces.select(["group", "system", "task_kind"]).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [("a", None, "theft"), ("b", "v0", "fraud"), ("c", "v0", None)]
+    assert [(one.kind, one.line) for one in traces.problems if one.is_failure] == [("ambiguous-row", 4)]
+    table.write_text("trace,system,day\na,v1,mo\n")
+    notes = [(one.kind, one.value) for one in read(log, groups=table).problems]
+    assert notes == [("unread-columns", "'day'")]
+    table.write_text("trace,release\na,v1\n")
+    with pytest.raises(TraceError, match="bad-header") as error:
+        read(log, groups=table)
+    assert "rename" not in str(error.value)
 
 
 @pytest.mark.parametrize("header", ["trace,task_id,task_kind", "trace,task,task_kind"])
