@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.credit.cli.logs import run, write
+from tests.credit.cli.logs import run, trace, write
 
 SIDES = ("--sides", "system")
 COMMANDS = [
@@ -45,9 +45,7 @@ def test_each_command_reads_such_a_log(tmp_path: Path, command: tuple[str, ...],
 @pytest.mark.parametrize("command", ["costs", "summary", "validate", "metrics", "assign"])
 def test_the_last_line_is_the_command_with_a_reward_of_the_log(tmp_path: Path, command: str) -> None:
     """`credit costs` ended in "no outcome is known", and the option stood inside a sentence of `summary`."""
-    event = {"id": "a", "type": "message", "agent": "x", "tokens": 10}
-    rewards = {"grader": 1.0, "people": 0.0}
-    lines = [{"trace_id": f"t{i}", "events": [event], "edges": [], "rewards": rewards} for i in range(2)]
+    lines = [trace(name, "q", None, rewards={"grader": 1.0, "people": 0.0}) for name in "ab"]
     log, file = write(tmp_path / "log.jsonl", lines), tmp_path / "a.parquet"
     asked = [command, str(log), *(["-o", str(file)] if command == "assign" else [])]
     told = run(*asked).stderr.splitlines()
