@@ -158,7 +158,7 @@ def _survey_on_ray(paths: tuple[str, ...], events: int | None, reading: dict[str
     tell_sources(chunks.sources)
     check_channel(reading["reward_channel"], corpus.reward_channels, corpus.problems)
     if len(corpus.unscored) == corpus.traces:
-        tell_channels(other_channels(corpus.reward_channels, corpus.traces, corpus.by_people))
+        tell_channels(other_channels(corpus.reward_channels, corpus.traces, corpus.by_people), corpus.reward_channels)
     return corpus, instead
 
 

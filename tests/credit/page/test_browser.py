@@ -502,7 +502,7 @@ def test_groups_of_one_are_told_what_to_do(window: Any, tmp_path: Path) -> None:
     with window(out.as_uri()) as opened:
         shown(opened.page)
         text = "".join(opened.page.locator("#who, #ledger").all_text_contents())
-        assert "No group can be compared: each has one trace." in text and "`" not in text
+        assert "No two traces share a task" in text and "`" not in text
         assert opened.page.locator("#who table").count() == 0
         assert "--groups FILE" in opened.page.locator("#more code").all_text_contents()
         assert "gae" in opened.page.locator("#ledger code").all_text_contents()
