@@ -325,8 +325,9 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
         console.print(words(line), soft_wrap=True)
     rows = [row for row, _ in found.folded()]
     shown = [row for i, row in enumerate(rows) if row.stands_out or i < MOST]
-    tasks = f"#{plural(found.noun)} that differ" if found.within else "#tasks"
-    table = plain_table("mean per trace", f"#{bad}", f"#{good}", f"#{bad} has more", tasks, "95 % interval", "")
+    units = plural(found.noun)
+    tasks = f"#{units} that differ" if found.within else "#tasks"
+    table = plain_table(f"mean over {units}", f"#{bad}", f"#{good}", f"#{bad} has more", tasks, "95 % interval", "")
     for row in shown:
         nothing = 0.5 if row.stands_out else math.nan
         chance, low, high = apart((row.chance, row.low, row.high), percent, 0, beside=nothing)
