@@ -388,7 +388,9 @@ def _print_suspects(
         places.insert(1, ("#outcome", 7))
     if many:
         places += [("#traces", 6)] * several
-        places += [(f"#{name}", len(name)) for name in kinds] if suspects[0].failed is not None else []
+        heads = [f"of {count} {name}" if count else name for count, name in zip(counts, kinds, strict=True)]
+        heads = heads if all(suspect.of_failed is None for suspect in suspects) else [*kinds]  # else of each its own
+        places += [(f"#{head}", len(head)) for head in heads] if suspects[0].failed is not None else []
     reason = max(44, console.width // 3)
     rows, texts = [], []
     for suspect in suspects:
