@@ -52,6 +52,7 @@ def main_findings(
     differing: OutcomeDifferences,
     of_kinds: str,
     selected: str,
+    corrected: str,
     causes: Sequence[LeadingCause],
     triaged: Triage,
     verdicts: Sequence[VerdictErrors],
@@ -71,6 +72,7 @@ def main_findings(
       differing: `outcome_differences` of these.
       of_kinds: `failed_by_kind` of these.
       selected: `selected_outcomes` of these.
+      corrected: `corrected_failures` of these.
       causes: `leading_causes` of these.
       triaged: `triage` of these, with these causes.
       verdicts: `verdict_errors` of these.
@@ -80,7 +82,7 @@ def main_findings(
     """
     others = other_outcomes(traces, None if compared is None else compared.sides)
     change = "" if compared is None else compared.in_short()
-    failed = _failed(traces, differing, triaged, compared, of_kinds)
+    failed = _failed(traces, differing, triaged, compared, corrected, of_kinds)
     named = f"What failed, by {printable(traces.outcome, AGENT)}" if traces.outcome else "What failed"
     found = [(0, MainFinding(named, failed if change else f"{failed} {others}".rstrip()))]
     if selected:
@@ -103,9 +105,9 @@ def main_findings(
     both = [one for one in verdicts if not one.good.all() and one.good.any()]
     poor = [one for one in both if one.found]
     worth = [f"{one.told()}." for one in ranked if one.worth_telling or not (both or math.isnan(one.low))][:1]
-    of = next(iter(poor or both), None)
+    of = next(iter(both if any(one.against for one in both) else poor or both), None)  # the outcome's first
     name = of.name if of else ranked[0].name if worth else ""
-    outcome = chosen_outcome(traces) or "the outcome" * (name in traces.by_people)
+    outcome = (of.against if of else "") or chosen_outcome(traces) or "the outcome" * (name in traces.by_people)
     if of is not None:
         more = f" So do those of {', '.join(one.name for one in poor[1:])}." * (len(poor) > 1 and not outcome)
         worth.insert(0, f"{of.in_short(outcome)}{more}")
@@ -136,9 +138,16 @@ def _by_side(having: Sequence[int], triaged: Triage, compared: SideComparison | 
 
 
 def _failed(
-    traces: Traces, differing: OutcomeDifferences, triaged: Triage, compared: SideComparison | None, of_kinds: str
+    traces: Traces,
+    differing: OutcomeDifferences,
+    triaged: Triage,
+    compared: SideComparison | None,
+    corrected: str,
+    of_kinds: str,
 ) -> str:
     """How many traces failed, of each side and kind of task; else what went wrong in them."""
+    if corrected:  # one rate has an interval
+        differing = dataclasses.replace(differing, rate=(math.nan, math.nan))
     opening, n = differing.opening()[0], traces.sizes.traces
     without = int(np.isnan(np.asarray(traces.reward, np.float64)[:n]).sum())
     if without == n:
@@ -149,7 +158,7 @@ def _failed(
     rest = ""
     if without and not np.isnan(differing.equal):
         rest = f"{without} of {counted(n, 'trace')} have no outcome. {_went_wrong(traces, triaged)}"
-    return " ".join(filter(None, (opening, sides and f"{sides}.", of_kinds, rest)))
+    return " ".join(filter(None, (opening, corrected, sides and f"{sides}.", of_kinds, rest)))
 
 
 def _went_wrong(traces: Traces, triaged: Triage) -> str:
@@ -170,18 +179,21 @@ def _went_wrong(traces: Traces, triaged: Triage) -> str:
 
 def _look_first(causes: Sequence[LeadingCause], triaged: Triage, compared: SideComparison | None) -> MainFinding | None:
     """How traces end early, and the first of the events to look at, where it is not that of the first cause; where no
-    cause is beyond chance, the trace of a number that is."""
+    cause is beyond chance, the trace of a number that is, or, without counts, of traces too few for a test."""
     first, worst = triaged.look_first(), next(iter(triaged.suspects), None)
     if triaged.unsure:
-        by_number = worst is not None and worst.position is None
-        return MainFinding("Look first", f"{_sentence(worst.why)}", worst.trace) if worst and by_number else None
+        first = ""  # which stands above
+        if worst is None or (worst.position is not None and not triaged.too_few):
+            return None
     if worst is None or (causes and (worst.trace, worst.event) == (causes[0].trace, causes[0].event)):
         return MainFinding("Look first", first) if first else None
     text, _, asked = worst.text.partition(" ← ")
     whose = f"{printable(worst.agent, AGENT)}, " if worst.agent else ""
     quoted = " ← ".join(filter(None, (begin_of(text, TEXT), printable(asked, AGENT))))
     said = f"{whose}{worst.why if whose else _sentence(worst.why)[:-1]}{f' ({quoted})' if quoted else ''}."
-    if worst.traces > 1:
+    if worst.traces > 1 and triaged.unsure:
+        said += f" It happened in {worst.traces} traces."
+    elif worst.traces > 1:
         of = (worst.of_failed or triaged.failed, worst.of_succeeded or triaged.succeeded)
         kinds = zip(triaged.kinds, (worst.failed, worst.succeeded), of, strict=True)
         parts = " and ".join(f"{some} of {of} {kind}" for kind, some, of in kinds)

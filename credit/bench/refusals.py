@@ -217,13 +217,13 @@ def refused_caption(answered: Iterable[tuple[str, float]]) -> str:
 
 
 def refused_beside(answered: float) -> str:
-    """What stands behind a number that not all decisions have; "" where all were answered.
+    """What stands behind a number that not all decisions have, in whole percent; "" where all were answered.
 
     Examples:
-      >>> refused_beside(0.25), refused_beside(1.0)
-      (', 75 % refused', '')
+      >>> refused_beside(0.341), refused_beside(0.997), refused_beside(1.0)
+      (', 66 % refused', ', 0.3 % refused', '')
     """
-    return f", {refused_share(answered)} refused" if answered < 1 else ""
+    return f", {rounded(100 * (1 - answered), '.0f', ends=(0, 100))} % refused" if answered < 1 else ""
 
 
 def refused_share(answered: float) -> str:

@@ -1,22 +1,25 @@
-"""How many of all traces failed, where some have an outcome and all a verdict, which may err.
+"""How many of all traces failed, where some have an outcome and others, or all, a verdict that may err.
 
-People rate a run by how it went. They do not know what the judge said of it. So a verdict is assumed to err as often
-on traces without an outcome as on those with one, and its verdicts on the former tell how many of them failed. Begg and
-Greenes assume instead that outcomes are missing at random given the verdict. Where people rate failures more often,
-that finds too many failures.
+People rate a run by how it went. They do not know what the judge said of it. So `failure_rate` assumes that a verdict
+errs as often on traces without an outcome as on those with one, and its verdicts on the former tell how many of them
+failed. `corrected_rate` assumes, as Begg and Greenes do, that outcomes are missing at random given the verdict. Where
+people rate failures more often, that finds too many failures.
 
 References: Rogan and Gladen 1978, Estimating prevalence from the results of a screening test; Begg and Greenes 1983,
-Assessment of diagnostic tests when disease verification is subject to selection bias.
+Assessment of diagnostic tests when disease verification is subject to selection bias; Tenenbein 1970, A double sampling
+scheme for estimating from binomial data with misclassifications; Angelopoulos, Bates, Fannjiang, Jordan and Zrnic 2023,
+Prediction-powered inference.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from credit.doctor.youden_interval import part_over_tasks
-from graphs.task_means import LEAST_TASKS, LEVEL
+from graphs.task_means import LEAST_TASKS, LEVEL, part_over_tasks, trials_over_tasks
 
-__all__ = ["failure_rate"]
+__all__ = ["Corrected", "corrected_rate", "failure_rate"]
 
 NODES, GRID = 24, 200
 """Quantiles of each error of a verdict, and rates, over which the posterior is summed."""
@@ -74,3 +77,66 @@ def failure_rate(
     told, seen = len(known), int((failed & known).sum())
     found, low, high = ((seen + every * part) / told for part in (middle, *ends))
     return found, low, high
+
+
+class Corrected(NamedTuple):
+    """The part of traces that failed, corrected by what a reference says of some.
+
+    Attributes:
+      rate, low, high: the part, and its 95 % interval.
+      traces: of how many it is.
+      whole: whether those without a verdict are among these.
+    """
+
+    rate: float
+    low: float
+    high: float
+    traces: int
+    whole: bool
+
+
+def corrected_rate(failed: np.ndarray, known: np.ndarray, passes: np.ndarray, task: np.ndarray) -> Corrected | None:
+    """The part of traces that failed, by a verdict on most and a reference, as people are, on some; None with too few.
+
+    With s_v the part of traces with verdict v, and r_v the part of those that failed by the reference, it is Σ s_v r_v.
+    That is the mean of a prediction over all traces and of what the reference adds to it over those with both
+    (prediction-powered inference), whose prediction is r_v: it holds where the reference looked at more traces of one
+    verdict, too. Traces without a verdict are a v of their own, or left out where the reference knows fewer than
+    `LEAST_TASKS` tasks of them.
+
+    r_v has Jeffreys' posterior, s that of Dirichlet, of as many traces as tell as much over tasks
+    (`trials_over_tasks`). The interval is that of the beta distribution with the mean and the variance of Σ s_v r_v.
+
+    Args:
+      failed: whether a trace failed by the reference, where that is known: bool [n].
+      known: whether it is: bool [n].
+      passes: whether the verdict passes a trace: float [n], NaN without one.
+      task: of each: int [n].
+
+    Examples:
+      >>> at = np.arange(200)
+      >>> found = corrected_rate(at % 3 == 0, at < 60, (at % 6 > 0) * 1.0, at)  # a verdict that passes half
+      >>> [round(part, 2) for part in found[:3]]
+      [0.33, 0.26, 0.42]
+    """
+    from scipy.special import betaincinv  # comes with JAX; slow to import
+
+    verdict = np.where(np.isnan(passes), 2, passes).astype(np.int64)
+    whole = len(np.unique(task[known & (verdict == 2)])) >= LEAST_TASKS
+    used = (verdict < 2) | whole
+    strata = [verdict[used] == v for v in np.unique(verdict[used])]
+    failed, known, (_, of) = failed[used], known[used], np.unique(task[used], return_inverse=True)
+    if len(np.unique(of[known])) < LEAST_TASKS or not all((known & one).any() for one in strata):
+        return None
+    counted = [trials_over_tasks(one, of) for one in strata]
+    told = [trials_over_tasks(failed[one & known], of[one & known]) for one in strata]
+    n = min(many for _, many in counted)
+    part, mean = np.array([part for part, _ in counted]), np.array([(p * k + 0.5) / (k + 1) for p, k in told])
+    all_, own = n + len(part) / 2, mean * (1 - mean) / (np.array([k for _, k in told]) + 2)
+    share = (part * n + 0.5) / all_
+    middle = float(share @ mean)
+    variance = float(share @ (mean - middle) ** 2 + (share * (1 - share)) @ own) / (all_ + 1) + float(share**2 @ own)
+    size = middle * (1 - middle) / variance - 1
+    low, high = (float(betaincinv(middle * size, (1 - middle) * size, at)) for at in (LEVEL / 2, 1 - LEVEL / 2))
+    rate = float(part @ np.array([p for p, _ in told]))
+    return Corrected(rate, min(low, rate), max(high, rate), len(failed), whole or bool((verdict < 2).all()))

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from credit.doctor.verdict_errors import MOST_WRONG, verdict_channels
+from credit.doctor.verdict_channels import verdict_channels
+from credit.doctor.verdict_errors import MOST_WRONG
 from credit.reports.compared_kinds import compared_kinds
 from credit.reports.judged_traces import judged_traces
 from graphs.text import percent, printable

@@ -8,18 +8,19 @@ Reference: Heckman 1979, Sample selection bias as a specification error.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from credit.doctor.prevalence import failure_rate
-from credit.doctor.verdict_errors import said_yes, verdict_channels
+from credit.doctor.prevalence import corrected_rate, failure_rate
+from credit.doctor.verdict_channels import outcome_name, reference_channel, said_yes, verdict_channels
 from credit.metrics.event_costs import Prices, is_priced
 from credit.metrics.part_costs import COST_WORDS, PAID_IN
 from credit.metrics.success_costs import known_costs
 from credit.reports.chosen_numbers import LACK
-from credit.reports.judged_traces import judged_traces
+from credit.reports.judged_traces import judged_traces, rate_with_interval
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.ranks import mean_ranks
 from credit.reports.task_kinds import task_kinds
@@ -29,7 +30,7 @@ from graphs.task_means import LEAST_TASKS, LEVEL, fact_of, holm
 from graphs.text import amount, apart, part_of, percent, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["selected_outcomes"]
+__all__ = ["corrected_failures", "selected_outcomes"]
 
 MOST = 3
 """Facts that are named."""
@@ -69,16 +70,8 @@ def selected_outcomes(traces: Traces, success_at: float | None = None, prices: P
       >>> selected_outcomes(rows.traces)
       ''
     """
-    known = np.isfinite(np.asarray(traces.reward, np.float64)[: traces.sizes.traces])
-    task = task_ids(traces)
-    if min(known.sum(), (~known).sum()) < LEAST_TASKS:
-        return ""
-    facts, found = [fact for fact in _facts(traces, prices) if _is_told(fact.value, known)], list[_Fact]()
-    for family in ([one for one in facts if one.is_verdict], [one for one in facts if not one.is_verdict]):
-        tests = [_dealt(one.value, known, task) for one in family]
-        sure = holm([p for p, _ in tests], [fact_of(one.value) for one in family], [least for _, least in tests])
-        found += [family[i] for i in np.argsort(sure, kind="stable").tolist() if sure[i] < LEVEL / 2]
-    if not found:
+    known, task = np.isfinite(_outcome(traces)), task_ids(traces)
+    if not (found := _differing(traces, known, prices)):
         return ""
     told = "; ".join(_with_and_without(fact, known) for fact in found[:MOST])
     told = f"They differ from those without one beyond chance: {told}. The rate above is of the former."
@@ -94,6 +87,74 @@ def selected_outcomes(traces: Traces, success_at: float | None = None, prices: P
         f"{told} If outcomes were given for how a run went, whatever that verdict, {part} of all {has.sum()} failed "
         f"(95 % interval {low.removesuffix(' %')} to {high})."
     )
+
+
+def corrected_failures(
+    traces: Traces, selected: str, success_at: float | None = None, prices: Prices | None = None
+) -> str:
+    """How many of all traces failed, of a judge on most and a reference on some, by `corrected_rate`; "" without both.
+
+    The reference is that of `reference_channel`, else the outcome, and its judge the verdict of two values that most
+    traces without an outcome have.
+
+    Args:
+      traces: what was read.
+      selected: `selected_outcomes` of these.
+      success_at, prices: as of it.
+    """
+    against, outcome, channels = reference_channel(traces), _outcome(traces), verdict_channels(traces)
+    judged, known = judged_traces(traces, success_at), np.isfinite(outcome)
+    if judged.graded:
+        return ""
+    failed, passes, judge = judged.failed, np.where(known, judged.succeeded, np.nan), outcome_name(traces)
+    if against:
+        outcome = channels[against].astype(np.float64)
+        known = np.isfinite(outcome)
+        failed = np.zeros(len(known), bool)
+        failed[known] = ~np.asarray(said_yes(outcome[known]))
+    else:
+        more = {name: int((np.isfinite(number) & ~known).sum()) for name, number in channels.items()}
+        judge = max(more, key=more.__getitem__, default="")
+        if selected or not judge or more[judge] < LEAST_TASKS:
+            return ""
+        has = np.isfinite(channels[judge])
+        if (yes := said_yes(channels[judge][has])) is None:
+            return ""
+        passes = np.full(len(known), np.nan)
+        passes[has] = yes
+    found = corrected_rate(failed, known, passes, task_ids(traces))
+    name, judge = printable(against, 60), printable(judge, 60)
+    said = f"By {name} {part_of(int(failed.sum()), int(known.sum()))} did" if against else ""
+    if found is None:
+        return f"{said}: too few to correct the rate by." if said else ""
+    of = f"all {found.traces}" if found.whole else f"the {found.traces} that {judge} judged"
+    rate = f"{rate_with_interval(*found[:3])} of {of} did"
+    if not against:
+        return f"With what {judge} says of the others, {rate}."
+    swapped = dataclasses.replace(
+        traces, reward=np.pad(outcome, (0, len(traces.reward) - len(outcome)), constant_values=np.nan)
+    )
+    chosen = _differing(swapped, known, prices)[:1]
+    but = [f", if others are like these, which differ beyond chance: {_with_and_without(one, known)}" for one in chosen]
+    sure = "Corrected by these" if against in traces.by_people else "If these are right"
+    return f"{said}. {sure}, {rate}{''.join(but)}."
+
+
+def _outcome(traces: Traces) -> np.ndarray:
+    return np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
+
+
+def _differing(traces: Traces, known: np.ndarray, prices: Prices | None) -> list[_Fact]:
+    """In what traces with an outcome differ beyond chance from those without, the surest first."""
+    task = task_ids(traces)
+    if min(known.sum(), (~known).sum()) < LEAST_TASKS:
+        return []
+    facts, found = [fact for fact in _facts(traces, prices) if _is_told(fact.value, known)], list[_Fact]()
+    for family in ([one for one in facts if one.is_verdict], [one for one in facts if not one.is_verdict]):
+        tests = [_dealt(one.value, known, task) for one in family]
+        sure = holm([p for p, _ in tests], [fact_of(one.value) for one in family], [least for _, least in tests])
+        found += [family[i] for i in np.argsort(sure, kind="stable").tolist() if sure[i] < LEVEL / 2]
+    return found
 
 
 def _facts(traces: Traces, prices: Prices | None) -> Iterator[_Fact]:

@@ -13,7 +13,8 @@ import numpy as np
 
 from credit.doctor.ranked_verdicts import ranked_verdicts
 from credit.doctor.team_work import TeamWork
-from credit.doctor.verdict_errors import MOST_WRONG, verdict_channels, verdict_errors
+from credit.doctor.verdict_channels import verdict_channels
+from credit.doctor.verdict_errors import MOST_WRONG, verdict_errors
 from credit.doctor.verdicts import FAILED_TRACES, NO_VERDICT, Suspicion, collusion, drift
 from credit.reports.corpus import Survey, survey
 from credit.reports.judged_traces import judged_traces

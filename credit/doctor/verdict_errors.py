@@ -16,13 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from credit.doctor.verdict_channels import outcome_name, reference_channel, said_yes, verdict_channels
 from credit.doctor.youden_interval import youden_interval
 from credit.reports.tasks import task_ids
 from graphs.task_means import LEVEL
 from graphs.text import apart, part_of, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["MOST_WRONG", "Part", "VerdictErrors", "said_yes", "verdict_channels", "verdict_errors", "wrong_parts"]
+__all__ = ["MOST_WRONG", "Part", "VerdictErrors", "verdict_errors", "wrong_parts"]
 
 MOST_TOLD = 3  # systems in a sentence
 MOST_WRONG = 0.5
@@ -56,6 +57,7 @@ class VerdictErrors:
       both: the sum of these.
       systems: the same of each system that the log states, where it states several.
       interval: of 1 less the sum (`youden_interval`), by which nothing is decided.
+      against: the reward by which traces failed and succeeded (`reference_channel`); "" for the outcome.
     """
 
     name: str
@@ -67,6 +69,7 @@ class VerdictErrors:
     both: Part
     systems: Mapping[str, VerdictErrors] = dataclasses.field(default_factory=dict)
     interval: tuple[float, float] = (math.nan, math.nan)
+    against: str = ""
 
     @property
     def found(self) -> bool | None:
@@ -110,8 +113,8 @@ class VerdictErrors:
             passed, failed, refused, _ = self.counts()
             rejects = part_of(refused, failed - passed + refused)
             points = self._points(" percentage point")
-            told = f"{self.name} {self.passes()}, a difference of {points}; full agreement has 100, a coin 0"
-            return f"{told}. Of runs that {self.name} rejects, {outcome} passes {rejects}."
+            told = f"{self.name} {self.passes()}, a difference of {points}; full agreement has 100, a coin 0."
+            return told if self.against else f"{told} Of runs that {self.name} rejects, {outcome} passes {rejects}."
         one = self.worst if self.found and not self._alone else self
         system = next((f" on {printable(name, 60)}" for name, each in self.systems.items() if each is one), "")
         told = f"{self.name}'s verdicts{system} say little: it" if self.found else self.name
@@ -136,8 +139,10 @@ class VerdictErrors:
         """How many failed traces it passes, and how many succeeded ones it passes and rejects."""
         passed, failed, refused, succeeded = self.counts()
         rejects = f"it rejects {refused}" * bool(succeeded)
-        good = part_of(succeeded - refused, succeeded, "succeeded ones", rejects)
-        return f"passes {part_of(passed, failed, 'failed traces')} and {good}"
+        by = printable(self.against, 60)
+        bad, right = (f"traces that {by} rejects", f"that {by} passes") if by else ("failed traces", "succeeded ones")
+        good = part_of(succeeded - refused, succeeded, right, rejects)
+        return f"passes {part_of(passed, failed, bad)} and {good}"
 
     def _points(self, unit: str = "") -> str:
         """How much more of the succeeded traces it passes than of the failed ones, in hundredths: Youden's J."""
@@ -157,7 +162,7 @@ class VerdictErrors:
         """
         names = ("passed", "failed", "refused", "succeeded")
         return {
-            "name": self.name,
+            "name": self.name, "against": self.against,
             **dict(zip(names, self.counts(), strict=True)),
             "parts": {
                 name: part._asdict() | {"share": part.share if math.isfinite(part.share) else None}
@@ -174,7 +179,8 @@ class VerdictErrors:
 
 
 def verdict_errors(traces: Traces, success_at: float | None = None) -> list[VerdictErrors]:
-    """The errors of each channel of verdicts, the one that is surely wrong most often first.
+    """The errors of each channel of verdicts, the one that is surely wrong most often first. Where the outcome is held
+    against a reference (`reference_channel`), all are, the outcome first.
 
     Verdicts and outcomes have two values, or are 0 or 1; other channels are left out. Of n traces of a kind, n_g of
     task g, the bounds are those of Clopper and Pearson for n² / Σ n_g² traces: runs of one task may all be misjudged
@@ -200,34 +206,43 @@ def verdict_errors(traces: Traces, success_at: float | None = None) -> list[Verd
       []
     """
     outcome, task, channels = np.asarray(traces.reward, np.float64), task_ids(traces), verdict_channels(traces)
+    against, own = reference_channel(traces), outcome_name(traces)
+    if against:
+        channels = {own: outcome[: traces.sizes.traces]} | channels
+        outcome = channels.pop(against).astype(np.float64)
     stated = np.array([name or "" for name in traces.traces["system"].to_pylist()], object)
     found = []
     for name, verdict in channels.items():
         rows = np.flatnonzero(np.isfinite(outcome[: len(verdict)]) & np.isfinite(verdict))
         passes, good = (said_yes(of[rows]) for of in (verdict, outcome))
-        good = good if success_at is None else outcome[rows] >= success_at
+        if success_at is not None and not against:
+            good = outcome[rows] >= success_at
+        elif success_at is not None and name == own:
+            passes = verdict[rows] >= success_at
         if not len(rows) or good is None or passes is None:
             continue
 
         systems, level = sorted({*stated[rows].tolist()} - {""}), LEVEL / len(channels)
         if len(systems) < 2:
-            found.append(_errors(name, rows, good, passes != good, task, level))
+            found.append(_errors(name, rows, good, passes != good, task, level, against))
             continue
         of = {system: stated[rows] == system for system in systems}
         each = {
-            system: _errors(name, rows[some], good[some], (passes != good)[some], task, level / 2 / len(systems))
+            system: _errors(
+                name, rows[some], good[some], (passes != good)[some], task, level / 2 / len(systems), against
+            )
             for system, some in of.items()
         }
-        one = _errors(name, rows, good, passes != good, task, level / 2)
+        one = _errors(name, rows, good, passes != good, task, level / 2, against)
         found.append(dataclasses.replace(one, systems=each))
-    return sorted(found, key=lambda one: -one.worst.both.low)
+    return sorted(found, key=lambda one: (against != "" and one.name != own, -one.worst.both.low))
 
 
 def _errors(
-    name: str, rows: np.ndarray, good: np.ndarray, wrong: np.ndarray, task: np.ndarray, level: float
+    name: str, rows: np.ndarray, good: np.ndarray, wrong: np.ndarray, task: np.ndarray, level: float, against: str
 ) -> VerdictErrors:
     parts, interval = wrong_parts(wrong, good, task[rows], level), youden_interval(wrong, good, task[rows])
-    return VerdictErrors(name, rows, good, wrong, *parts, interval=interval)
+    return VerdictErrors(name, rows, good, wrong, *parts, interval=interval, against=against)
 
 
 def wrong_parts(wrong: np.ndarray, good: np.ndarray, task: np.ndarray, level: float) -> tuple[Part, Part, Part]:
@@ -249,32 +264,8 @@ def wrong_parts(wrong: np.ndarray, good: np.ndarray, task: np.ndarray, level: fl
     return passed, refused, both
 
 
-def verdict_channels(traces: Traces) -> dict[str, np.ndarray]:
-    """The rewards of traces that are not the outcome itself, by name."""
-    m = traces.sizes.traces
-    outcome = np.asarray(traces.reward, np.float32)[:m]
-    numbers = {name: traces.evidence[f"rewards.{name}"].array[:m] for name in traces.reward_channels}
-    return {
-        name: number
-        for name, number in numbers.items()
-        if not np.array_equal(number.astype(np.float32), outcome, equal_nan=True)
-    }
-
-
 def _whole(number: float, digits: int) -> str:
     return f"{number:z.{digits}f}"
-
-
-def said_yes(numbers: np.ndarray) -> np.ndarray | None:
-    """Which of these say yes, the greater of two values; None for more values, or for one that may be either.
-
-    Args:
-      numbers: of verdicts or outcomes: finite, [n].
-    """
-    values = np.unique(numbers)
-    if len(values) == 2 or np.isin(values, (0.0, 1.0)).all():
-        return np.asarray(numbers == (values[-1] if len(values) == 2 else 1.0))
-    return None
 
 
 def _part(wrong: np.ndarray, task: np.ndarray, level: float) -> Part:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from credit.doctor.verdict_errors import verdict_channels
+from credit.doctor.verdict_channels import verdict_channels
 from credit.metrics.message_contents import text_ids
 from credit.reports.compared_kinds import models_and_systems
 from credit.reports.judged_traces import judged_traces

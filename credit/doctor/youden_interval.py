@@ -11,9 +11,9 @@ import math
 
 import numpy as np
 
-from graphs.task_means import LEAST_TASKS, LEVEL
+from graphs.task_means import LEAST_TASKS, LEVEL, part_over_tasks
 
-__all__ = ["part_over_tasks", "youden_interval"]
+__all__ = ["youden_interval"]
 
 
 def youden_interval(wrong: np.ndarray, good: np.ndarray, task: np.ndarray) -> tuple[float, float]:
@@ -52,25 +52,6 @@ def youden_interval(wrong: np.ndarray, good: np.ndarray, task: np.ndarray) -> tu
     r = float(apart[0] @ apart[1]) / scale if scale > 0 else 0.0
     below, above = (math.sqrt(max(d * d + e * e + 2 * r * d * e, 0.0)) for d, e in zip(*ends, strict=True))
     return 1 - total - above, 1 - total + below
-
-
-def part_over_tasks(some: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """What each task adds to the error of a part, the part, and how many independent traces tell as much.
-
-    Args:
-      some: of each task, how many traces have something: [tasks].
-      size: how many it has.
-
-    Examples:
-      >>> _, part, many = part_over_tasks(np.array([2.0, 0, 2, 0, 2, 0, 0, 2]), np.full(8, 2))
-      >>> part, round(many, 1)
-      (0.5, 8.0)
-    """
-    n, clusters = float(size.sum()), int(np.count_nonzero(size))
-    part, most = float(some.sum()) / n, float(np.sum(size**2)) / n
-    off = (some - part * size) / n
-    variance, alone = clusters / max(clusters - 1, 1) * float(off @ off), part * (1 - part) / n
-    return off, part, n / (min(max(variance / alone, 1.0), most) if alone > 0 else most)
 
 
 def _wilson(part: float, traces: float, quantile: float) -> tuple[float, float]:

@@ -123,13 +123,16 @@ def known_costs(traces: Traces, metric: str, prices: Prices | None = None) -> tu
     return amount, whole
 
 
-def success_line(costs: Sequence[SuccessCost], shared: int | None = None, others: Sequence[SuccessCost] = ()) -> str:
+def success_line(
+    costs: Sequence[SuccessCost], shared: int | None = None, others: Sequence[SuccessCost] = (), *, within: bool = False
+) -> str:
     """What a success cost in each unit, in words, and what traces without an outcome cost; "" where no unit has both.
 
     Args:
       costs: of `success_costs`.
       shared: of how many tasks, which all units have, 0 for all tasks, with weights; None without them.
       others: the same of traces without an outcome in other tasks.
+      within: whether weights hold units to kinds of tasks.
     """
     words = {"money": "money for a success", "logged_money": "logged cost of a success"}
     parts, without = [], []
@@ -145,6 +148,7 @@ def success_line(costs: Sequence[SuccessCost], shared: int | None = None, others
                 what = "cost" if metric == "money" else "have a logged cost of"
                 without.append(f"{where}{counted(one.unscored, 'trace')}{whose} without an outcome {what} {lost}")
     of_tasks = f"the {counted(shared, 'task')} with outcomes on both sides" if shared else "all tasks with an outcome"
+    of_tasks += ", within kinds of task" * within
     over = "over all traces with an outcome" if shared is None else f"by means over {of_tasks}"
     shown = [one for one in costs if one.cost and one.traces]
     spread = "95 % intervals over tasks" if any(one.low is not None for one in shown) else ""

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from credit.doctor.idle_agents import idle_losses
-from credit.doctor.selected_outcomes import selected_outcomes
+from credit.doctor.selected_outcomes import corrected_failures, selected_outcomes
 from credit.doctor.verdict_errors import verdict_errors
 from credit.ledger.entry_rows import ENTRIES
 from credit.ledger.receipts.receipt import LEGEND
@@ -19,6 +19,7 @@ from credit.main_findings import MORE_ON_SYSTEMS, main_findings
 from credit.method_summary import credit_hints, empty_notes
 from credit.methods.absent_outcomes import channels_instead
 from credit.metrics.part_costs import agents_paid
+from credit.metrics.runs_by_day import runs_by_day
 from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import MetricOptions, trace_metrics
 from credit.page.encoding import harmless
@@ -162,6 +163,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         "verdicts": [one.as_json(*by_side) for one in verdicts],
         "verdicts_by_system": "" if findings.sides is not None else verdicts_by_system(traces, verdicts),
         "agents_by_kind": [*map(dataclasses.asdict, agents_by_kind(traces, findings.success_at))],
+        "days": dataclasses.asdict(runs_by_day(traces, findings.success_at, findings.prices)),
         "hints": differing.hints(),
         "sides": None,
         "ledger": None,
@@ -183,9 +185,10 @@ def overview(findings: Findings) -> dict[str, Any]:
         }
     by_system = compared.sides_of_kinds() if compared else ()
     of_kinds = failed_by_kind(traces, judged_traces(traces, findings.success_at), *by_system)
+    selected = selected_outcomes(traces, findings.success_at, findings.prices)
     result["findings"] = [dataclasses.asdict(one) for one in main_findings(
         traces, differing=differing, of_kinds=of_kinds,
-        selected=selected_outcomes(traces, findings.success_at, findings.prices),
+        selected=selected, corrected=corrected_failures(traces, selected, findings.success_at, findings.prices),
         causes=causes, triaged=found, verdicts=verdicts, compared=compared,
         ranked=ranked_by_side(traces, findings.success_at, findings.sides),
         lost=[*(result["questions"][name] for name in ("failed", "again")),

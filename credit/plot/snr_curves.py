@@ -189,7 +189,7 @@ def _slope(curve: Curve) -> str:
     if curve.slope is None:
         return ""
     stated = f"{curve.slope:+z.2f}" if curve.slope_half is None else f"{curve.slope:+z.3f} ({curve.slope_half:.3f})"
-    return f"  (slope {stated})".replace("-", "\N{MINUS SIGN}")
+    return f", slope {stated}".replace("-", "\N{MINUS SIGN}")
 
 
 def _lying(curves: Sequence[Curve]) -> list[str]:

@@ -27,6 +27,7 @@ from credit.reports.trace_returns import (
 )
 from credit.reports.uncounted_calls import uncounted_tool_calls
 from graphs.errors import Problem
+from graphs.event_types import EventType
 from graphs.look_alikes import look_alikes
 from graphs.problem_log import count_kinds
 from graphs.replay_clusters import replays_elsewhere
@@ -98,7 +99,7 @@ class Survey:
       agents_per_trace, actions_per_trace, events_per_agent: spreads of counts.
       tokens_per_trace: of tokens generated, over the traces that log them; None where none does.
       actions_with_tokens: how many `trace_list.actions_with_tokens` has; `tokens_per_trace` sums over these only.
-      tool_calls_without_tokens: as of `uncounted_tool_calls`.
+      tool_calls_without_tokens, spawns_without_tokens: as of `uncounted_tool_calls`.
       traces_with_tokens, stated_tokens: traces whose log states the tokens of the whole, and their sum.
       evidence: for each key of evidence (`graphs.traces.schema`), how many events or traces have it.
       statuses: for each word of a status (`graphs.traces.statuses`), how many events have it, the most frequent first.
@@ -141,6 +142,7 @@ class Survey:
     tokens_per_trace: Spread | None
     actions_with_tokens: int
     tool_calls_without_tokens: int
+    spawns_without_tokens: int
     traces_with_tokens: int
     stated_tokens: int
     evidence: dict[str, int]
@@ -246,7 +248,8 @@ class Tally:
         numbers["of both"] = int(np.sum(own & ~alone))
         channel = remedy_channel(traces, alone) if alone.any() else ""
         numbers["actions with tokens"] = int(np.sum(actions_with_tokens(traces)))
-        numbers["tool calls without tokens"] = int(np.sum(uncounted_tool_calls(traces)))
+        numbers["tool calls without tokens"] = int(np.sum(uncounted_tool_calls(traces, EventType.TOOL_CALL)))
+        numbers["spawns without tokens"] = int(np.sum(uncounted_tool_calls(traces, EventType.SPAWN)))
         whole = traces.evidence["costs.tokens"].amounts if "costs.tokens" in traces.evidence else np.zeros(0)
         numbers |= {"without a task": int(runs_without_task(traces).sum()), "replays": _replays(traces)}
         numbers |= {"traces with tokens": len(whole), "stated tokens": int(whole.sum())}
@@ -366,6 +369,7 @@ class Tally:
             tokens_per_trace=spreads.get("tokens_per_trace"),
             actions_with_tokens=self.counts["actions with tokens"],
             tool_calls_without_tokens=self.counts["tool calls without tokens"],
+            spawns_without_tokens=self.counts["spawns without tokens"],
             traces_with_tokens=self.counts["traces with tokens"],
             stated_tokens=self.counts["stated tokens"],
             evidence=dict(self.evidence),

@@ -9,11 +9,12 @@ import numpy as np
 
 from credit.reports.tasks import task_ids
 from graphs.task_means import LEAST_TASKS
-from graphs.text import printable
+from graphs.text import apart, percent, printable
 from graphs.traces.batch import Traces
 from graphs.traces.record import WORDED
 
-__all__ = ["JudgedTraces", "below_their_own", "enough_within", "failing", "judged_traces", "least_success", "said_of"]
+__all__ = ["JudgedTraces", "below_their_own", "enough_within", "failing", "judged_traces", "least_success",
+           "rate_with_interval", "said_of"]  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,3 +198,20 @@ def failing(outcome: np.ndarray, success_at: float | None = None) -> str:
     middle = math.nan if success_at is not None or len(np.unique(known)) < 3 else float(np.median(known))
     of = "" if math.isnan(middle) else ", the median" if cut <= middle else f", the next above the median {middle:g}"
     return f" (outcome below {cut:g}{of})"
+
+
+def rate_with_interval(rate: float, low: float, high: float) -> str:
+    """A part in percent, with its 95 % interval; "" without one.
+
+    Args:
+      rate: the part.
+      low, high: ends; NaN for none.
+
+    Examples:
+      >>> rate_with_interval(16 / 30, 0.358, 0.703)
+      '53 % (95 % interval 36 to 70 %)'
+    """
+    if math.isnan(low):
+        return ""
+    part, low_, high_ = apart((rate, low, high), percent, 0)
+    return f"{part} (95 % interval {low_.removesuffix(' %')} to {high_})"

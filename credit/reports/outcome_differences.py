@@ -16,7 +16,7 @@ from credit.reports.chosen_numbers import are_chosen
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds, within_both
 from credit.reports.endings import ANSWER_CUT, BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
 from credit.reports.failed_model_calls import failed_model_calls
-from credit.reports.judged_traces import below_their_own, judged_traces, said_of
+from credit.reports.judged_traces import below_their_own, judged_traces, rate_with_interval, said_of
 from credit.reports.last_acts import LastActs
 from credit.reports.longer_swaps import longer_swap
 from credit.reports.missing_lines import lacking_traces
@@ -32,7 +32,16 @@ from credit.reports.unread_outcomes import unread_line, unread_outcomes, unscore
 from graphs.dealing import dealt
 from graphs.errors import expect
 from graphs.structure.host_ids import consecutive
-from graphs.task_means import LEAST_OF_BOTH, LEAST_TASKS, LEVEL, as_tested, fact_of, holm, mean_interval
+from graphs.task_means import (
+    LEAST_OF_BOTH,
+    LEAST_TASKS,
+    LEVEL,
+    as_tested,
+    chance_interval,
+    fact_of,
+    holm,
+    mean_interval,
+)
 from graphs.text import amount, apart, counted, percent, printable, rounds_away
 from graphs.traces.batch import Traces
 
@@ -175,6 +184,7 @@ class OutcomeDifferences:
         or with none; "" of none.
       swap: of `longer_swap`, where failed traces have more events beyond chance; and the trace to look at.
       failing: which outcomes are failures (`JudgedTraces`).
+      rate: the 95 % interval of the part that failed; NaN where it has none, and with `of_task`.
       words: how many of the failed traces have which word of an outcome (`said_of`).
       without: how many traces have no outcome.
       sided: whether only traces of one side are compared; none are where no task has both kinds on one side.
@@ -201,6 +211,7 @@ class OutcomeDifferences:
     of_task: bool = False
     apart: bool = False
     failing: str = ""
+    rate: tuple[float, float] = (math.nan, math.nan)
     words: str = ""
     sided: bool = False
     without: int = 0
@@ -254,7 +265,11 @@ class OutcomeDifferences:
         rest *= self.without > 0 and not self.unscored
         if self.of_task:
             return f"{self.failed} of {counted(known, 'trace')} did worse than others of their task{words}.{rest}"
-        taken = f"failed{self.failing}" if math.isnan(self.median) else f"are below {self.cut:g}{self._of_median()}"
+        if not math.isnan(self.median):
+            taken = f"are below {self.cut:g}{self._of_median()}"
+        else:
+            rate = rate_with_interval(self.failed / known, *self.rate)
+            taken = f"failed{self.failing}{f', {rate}' if rate else ''}"
         return f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}{words}.{rest}"
 
     def _more(self) -> list[str]:
@@ -570,12 +585,13 @@ def outcome_differences(
     unscored = unscored_line(unscored_ends(traces, success_at, calls=calls))
     scored, cut, of_task = judged.rows, judged.cut, judged.of_task
     known, words = np.asarray(traces.reward, np.float64)[scored], said_of(traces, judged.failed)
+    rate = (math.nan, math.nan) if of_task else chance_interval(judged.failed[scored], task_ids(traces)[scored])
     if not judged.both:
         counts, equal = (int(judged.failed.sum()), int(judged.succeeded.sum())), math.nan
         if len(known) and math.isnan(cut):
             counts, equal = (0, 0), float(known[0])
         return OutcomeDifferences(
-            *counts, cut, math.nan, False, 0, (), equal, unread=unread, unscored=unscored, words=words
+            *counts, cut, math.nan, False, 0, (), equal, unread=unread, unscored=unscored, rate=rate, words=words
         )
     compared = compared_kinds(traces, judged)
     failed, told, unit, task, kept, within, *_ = compared
@@ -708,7 +724,8 @@ def outcome_differences(
         sided=judged.sided, mixed=compared.mixed,
         without=traces.sizes.traces - len(scored),
         pairs=compared.pairs()[0] if within else 0, wider=of_any.pairs(judged.stratum) if apart else (0, 0),
-        failing="" if of_task else judged.failing, words=words, between=tuple(between.values()), left=tuple(left),
+        failing="" if of_task else judged.failing, rate=rate, words=words, between=tuple(between.values()),
+        left=tuple(left),
         example=example, swap=swap, noun=compared.noun,
     )  # fmt: skip
 

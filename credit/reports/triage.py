@@ -30,6 +30,7 @@ from credit.reports.trace_numbers import TeamFacts
 from credit.reports.where_time_goes import where_time_goes
 from graphs.errors import expect
 from graphs.structure.host_ids import distinct
+from graphs.task_means import LEAST_TASKS
 from graphs.text import plural, printable
 from graphs.traces.batch import Traces
 
@@ -222,14 +223,21 @@ class Triage:
         """Whether no cause is beyond chance, and some event may seem to be one."""
         return self.sure == 0 and not self.quiet.endswith(TOKENS)
 
+    @property
+    def too_few(self) -> bool:
+        """Whether traces of one kind are fewer than any test takes."""
+        return min(self.failed or 0, self.succeeded or 0) < LEAST_TASKS
+
     def look_first(self) -> str:
         """`quiet` within a paragraph, behind how traces end early; that no cause is beyond chance, where none is."""
         if self.quiet and not self.endings:
             return self.quiet[0].lower() + self.quiet[1:].replace(": ", "; ", 1)
-        none = f"o {self.none_commoner()}."
+        bad, good = self.kinds
+        none = f"Too few traces to tell: a test takes {LEAST_TASKS} {bad} and {LEAST_TASKS} {good} ones."
+        none = none if self.too_few else f"No {self.none_commoner()}."
         if not self.quiet:
-            return f"n{none}" if self.unsure else ""
-        return " ".join([*(f"{one.words}." for one in self.endings), self.quiet, *[f"N{none}"] * self.unsure])
+            return none if self.unsure else ""
+        return " ".join([*(f"{one.words}." for one in self.endings), self.quiet, *[none] * self.unsure])
 
     def none_commoner(self) -> str:
         """What none is, behind `no`: what is beyond chance between tasks may not be so within those compared."""

@@ -1,4 +1,4 @@
-"""Actions without a count of tokens, and why: calls of tools that model calls may have made, and calls that failed."""
+"""Actions without a count of tokens, and why: tool calls and spawns that model calls may have made, failed calls."""
 
 from __future__ import annotations
 
@@ -8,22 +8,28 @@ from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.outside_team import outside_team
 from credit.reports.trace_list import counted_tokens
 from graphs.event_types import EventType
+from graphs.structure.host_ids import among
 from graphs.text import counted
 from graphs.traces.batch import Traces
 
 __all__ = ["OF_TOOL_CALLS", "failed_without_count", "said_of_tool_calls", "uncounted_tool_calls"]
 
 _REMEDY = '"action", a key or column, as false if a model call made'
-OF_TOOL_CALLS = f"a tool call is an action without a count of tokens ({_REMEDY} it)"
+OF_TOOL_CALLS = f"a tool call or a spawn is an action without a count of tokens ({_REMEDY} it)"
 """Why such a trace has no sum of tokens."""
 _BY_TYPE = frozenset({"native", "table"})
 """Formats in which an event is an action by its type, where the log does not say."""
 
 
-def uncounted_tool_calls(traces: Traces) -> np.ndarray:
-    """The calls of tools that are actions without a count of tokens, where other actions of the trace have one.
+def uncounted_tool_calls(traces: Traces, *kinds: EventType) -> np.ndarray:
+    """The calls of tools, and spawns, that are actions without a count of tokens, where other actions of the trace have
+    one.
 
     bool [events]; none in formats whose readers know model calls.
+
+    Args:
+      traces: what was read.
+      *kinds: of events; both, where none is named.
 
     Examples:
       >>> from graphs.traces.assembling import assemble
@@ -37,16 +43,16 @@ def uncounted_tool_calls(traces: Traces) -> np.ndarray:
     trace, action, known = np.asarray(graph.trace_ids)[:n], np.asarray(graph.action_mask)[:n], counted_tokens(traces)
     by_type = np.array([name in _BY_TYPE for name in traces.traces["format"].to_pylist()], bool)
     counts = by_type & (np.bincount(trace[action & known], minlength=m) > 0)
-    called = np.asarray(graph.event_type)[:n] == int(EventType.TOOL_CALL)
+    called = among(np.asarray(graph.event_type)[:n], kinds or (EventType.TOOL_CALL, EventType.SPAWN))
     found: np.ndarray = called & action & ~known & counts[trace]
     return found
 
 
-def said_of_tool_calls(count: int) -> str:
+def said_of_tool_calls(tools: int, spawns: int) -> str:
     """What to do about so many of them; "" of none."""
-    verb = "is an action" if count == 1 else "are actions"
-    them = "it" if count == 1 else "them"
-    return f"{counted(count, 'tool call')} {verb} without a count of tokens: state {_REMEDY} {them}" if count else ""
+    said = [counted(count, noun) for count, noun in ((tools, "tool call"), (spawns, "spawn")) if count]
+    verb, them = ("is an action", "it") if tools + spawns == 1 else ("are actions", "them")
+    return f"{' and '.join(said)} {verb} without a count of tokens: state {_REMEDY} {them}" if said else ""
 
 
 def failed_without_count(traces: Traces) -> str:

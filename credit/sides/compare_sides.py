@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 
+from credit.doctor.verdict_channels import outcome_name
 from credit.doctor.verdict_errors import verdict_errors
 from credit.metrics.event_costs import Prices
 from credit.metrics.success_costs import success_costs
@@ -39,7 +40,7 @@ from credit.sides.side_weights import side_weights
 from credit.sides.sides_in_time import apart_in_time
 from credit.sides.task_kind_changes import costs_of_kinds, task_kind_changes
 from credit.sides.tool_failures import emptier_tools, tool_failures
-from credit.sides.verdict_changes import verdict_changes
+from credit.sides.verdict_changes import held_to_reference, verdict_changes
 from graphs.reading.tables.joins import REFUSED_ROW
 from graphs.traces.batch import Traces
 
@@ -75,6 +76,9 @@ def compare_sides(
     rows = side_differences(traces, {name: of for name, of in whole.items() if name not in same}, sides.side)
     kinds = task_kinds(traces)
     bounds = bounds_of_sides(traces, measured, sides.side, prices)
+    verdicts = tuple(verdict_changes(verdict_errors(traces, success_at), sides.side, task, kinds[1]))
+    judge = outcome_name(traces)
+    rows = [held_to_reference(row, judge, verdicts) if row.metric in FIRST else row for row in rows]
     judged = next((row.metric for row in rows if row.metric in FIRST), None)
     apart, apart_in, not_told = differs_too(traces, sides, None if judged is None else (judged, measured[judged]))
     in_time = apart_in_time(traces, sides, task, judged or "", None if judged is None else measured[judged])
@@ -111,8 +115,8 @@ def compare_sides(
     asked_of = ([judged] if judged else [], [*costs_of_kinds(rows)])
     families = ({name: whole[name] for name in names} for names in asked_of)
     of_kinds = [row for family in families for row in task_kind_changes(kinds, sides.side, task, family, untold)]
+    of_kinds = [held_to_reference(row, judge, verdicts) if row.metric == judged else row for row in of_kinds]
     failing = tuple(tool_failures(traces, sides.side, calls, untold))
-    verdicts = tuple(verdict_changes(verdict_errors(traces, success_at), sides.side, task, kinds[1]))
     failures = tuple(
         (int((success[rows] < 1).sum()), int(rows.sum()))
         for of in (known, known & np.isin(task, shared))

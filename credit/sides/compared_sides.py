@@ -163,10 +163,10 @@ class ComparedSides:
         return [one for row in rows for one in (row, *kinds.get(row.metric, ()))]
 
     def _repeats(self, row: SideDifference) -> bool:
-        """Whether it is an other metric with the numbers of a row before it, as when agents that come leave again."""
+        """Whether it has the numbers of a row before it, as where agents that come leave again, or errors last."""
         before = itertools.takewhile(lambda one: one is not row, self.rows)
         numbers = [(one.first, one.second) for one in before if row.same_as in (one.metric, one.same_as)]
-        return row.is_other and row.p is not None and row.same_as != "" and (row.first, row.second) in numbers
+        return row.p is not None and row.same_as != "" and (row.first, row.second) in numbers
 
     def of_rows(self) -> list[str]:
         """Of which traces the rows are, and which metrics are alike, in sentences."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from credit.doctor.verdict_errors import verdict_channels
+from credit.doctor.verdict_channels import own_channel, verdict_channels
 from credit.methods.absent_outcomes import by_people
 from credit.reports.trace_numbers import numbered
 from credit.sides.chosen_sides import Sides
@@ -25,9 +25,8 @@ def chosen_outcome(traces: Traces) -> str:
     Args:
       traces: what was read.
     """
-    names, others = traces.reward_channels, verdict_channels(traces)
-    chosen = [name for name in names if name not in others]
-    return "" if DEFAULT_CHANNEL in chosen else next((printable(name, 60) for name in chosen), "")
+    own = own_channel(traces)
+    return "" if own == DEFAULT_CHANNEL else printable(own, 60)
 
 
 def other_outcomes(traces: Traces, sides: Sides | None = None) -> str:

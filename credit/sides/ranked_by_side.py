@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from credit.doctor.ranked_verdicts import Given, RankedVerdict, ranked_verdicts
-from credit.doctor.verdict_errors import verdict_channels
+from credit.doctor.verdict_channels import verdict_channels
 from credit.reports.judged_traces import judged_traces
 from credit.reports.trace_numbers import TraceMetric, numbered
 from credit.sides.chosen_sides import Sides

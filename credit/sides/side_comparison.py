@@ -29,6 +29,7 @@ CAVEATS = 3
 """Caveats beside the answer to what changed; all of them stand with the sides."""
 MOST_TASKS = 3
 """Tasks that are named of those that rose, and of those that fell."""
+OTHERS = "other metrics changed"
 AGAINST = 1 / 3
 """Share of the change of a kind of tasks from which the change of another one, the other way, is told beside it."""
 
@@ -166,7 +167,8 @@ class SideComparison(ComparedSides):
                 changes.append(f"{change} {_seen(row)}".rstrip())
         if ratios := " and ".join(f"{' and '.join(of)} {place}" for place, of in times.items()):
             said = f"{said}, at {ratios}" if said else f"{second} {'take' if dated else 'takes'} {ratios}"
-        told = [*filter(None, [said]), *["other tasks may differ"] * few, *beside, *changes, *self._who_changed()]
+        told = [*filter(None, [said]), *["other tasks may differ"] * few, *beside, *changes, *self._who_failed()]
+        told += self._who_changed()
         told += [*up_to(self._slower()), *undecided, *against, *[self.mix] * bool(self.mix)]
         return self._begun(f"{'; '.join(told)}.") if told else ""
 
@@ -192,6 +194,12 @@ class SideComparison(ComparedSides):
             for one in self.times
             if one.is_told and not (one.of_model and self._who_changed())
         ]
+
+    def _who_failed(self) -> list[str]:
+        """Which tools fail, or give nothing, more or less often beyond chance."""
+        every = (("failures", self.failing), ("empty results", self.empty))
+        return [f"{what} per call of {one.told()}" for what, found in every
+                for one in [one for one in found if one.share.stands_out][:MOST_NAMED]]  # fmt: skip
 
     def _who_changed(self) -> list[str]:
         """Which agents cost, write or read more in a run in which they act, of the first of these that any has more of:
@@ -279,16 +287,14 @@ class SideComparison(ComparedSides):
         return f"costs by kind of task: {'; '.join(told)}" if told else ""
 
     def numbers(self) -> str:
-        """What changed beside success, in numbers, and what `ASKED` names that did not; "" for nothing."""
+        """What changed beside success, in numbers; "" for nothing."""
         others = [row for row in self.rows if row.worth_telling and row.is_other and not self._repeats(row)]
         size = {row.rises: row for row in reversed(others) if row.metric in OF_TEAM_SIZE}
         more = [_name(row.metric) for row in others if row.metric not in OF_TEAM_SIZE or row is size[row.rises]]
         rows = [row for row in (*self._asked(), *self._next()) if row.metric not in FIRST]
         sure, said_before = [row for row in rows if row.is_told], self._partial()  # by `but`
-        quiet = grouped((row.why(), _name(row.metric)) for row in rows if not row.is_told and row.metric in ASKED)
         told = [f"{_name(row.metric)} {row.told()}" for row in sure]
-        told += [f"{', '.join(unchanged)}: {why}" for why, unchanged in quiet.items()]
-        told += [f"other metrics changed: {', '.join(up_to(more, MOST_TOLD))}"] if more else []
+        told += [f"{OTHERS}: {', '.join(up_to(more, MOST_TOLD))}"] if more else []
         parts = grouped((row.part(), _name(row.metric)) for row in sure if row not in said_before)
         for part, names in parts.items():
             of = f" of {', '.join(names)}" if len(parts) > 1 else ""
@@ -297,7 +303,8 @@ class SideComparison(ComparedSides):
 
     def success_cost(self) -> str:
         """What a success cost on each side; "" where no money is known."""
-        cost = success_line(self.paid, self.paid_tasks, self.paid_elsewhere)
+        within = any(row.within for row in self.rows if row.metric in FIRST)
+        cost = success_line(self.paid, self.paid_tasks, self.paid_elsewhere, within=within)
         return cost and f"{cost}; not tested"
 
     def by_agent(self, *, certain: bool = False) -> str:
@@ -307,6 +314,10 @@ class SideComparison(ComparedSides):
         """
         return "; ".join(self._of_each_cost(certain))
 
+    @property
+    def _tests_agents(self) -> bool:
+        return any(one.test is not None and one.test.p is not None for of in self.agents.values() for one in of)
+
     def _of_each_cost(self, certain: bool) -> list[str]:
         """`by_agent` of each cost, and of runs in which agents act."""
         own = {name: any(one.rises is not None for one in of) for name, of in self.agents.items()}
@@ -314,9 +325,8 @@ class SideComparison(ComparedSides):
         rows = rows or [row for row in self.rows if row.metric in own and not certain]
         told = [agents_of_change(row, self.agents[row.metric], self.alone) for row in rows]
         told += [one for name, of in self.agents.items() for one in agents_that_changed(name, of)]
-        tested = any(one.test is not None and one.test.p is not None for row in rows for one in self.agents[row.metric])
         starred = any(own[row.metric] for row in rows)
-        end = "* beyond chance" if starred else "agents undecided" if tested else "agents not tested"
+        end = "* beyond chance" if starred else "agents undecided" if self._tests_agents else "agents not tested"
         told = [*filter(None, told)]
         return [*told[:-1], f"{told[-1]}; {end}"] if told else []
 
@@ -468,10 +478,19 @@ class SideComparison(ComparedSides):
         lines += [f"{self.sides.order}."] if self.sides.order else []
         lines.append(f"{self._head()}{self.changed()}.")
         lines += [*sentences(self.success_cost()), *(f"But {but}." for but in self.but())]
-        lines += sentences(self.by_kind(), self.costs_by_kind(), self.of_tasks())
-        lines += [f"Means of a trace: {numbers}."] if (numbers := self.numbers()) else []
+        lines += sentences(self.of_tasks())
+        numbers = self.numbers()
+        of_trace = "means of a trace: " * (not numbers.startswith(OTHERS))
+        lines += sentences(numbers and f"{of_trace}{numbers}")
         times = told_times(self.times)
-        whose = self.by_team(), self.by_owner(), self.by_tool(), times, self.by_verdict(), self.by_agent()
+        whose = (
+            self.by_team(),
+            self.by_owner(),
+            self.by_tool(),
+            times,
+            self.by_verdict(certain=True),
+            self.by_agent(certain=self._tests_agents),
+        )
         return lines + sentences(*whose)
 
     def hints(self) -> list[str]:

@@ -110,6 +110,7 @@ class SideDifference:
       kind: of tasks, which alone are compared; "" of all.
       rose: in how many of these tasks the second side has more; None where tasks are not paired.
       here: p of the test over the runs of each task alone, corrected likewise; None without one.
+      judge: why it may be the judge of outcomes that changed (`held_to_reference`); "" where nothing says so.
       within: how many kinds of tasks it is compared within (`compared_in`), since no task is on both sides; 0 where it
         is compared within none.
     """
@@ -144,6 +145,7 @@ class SideDifference:
     kind: str = ""
     rose: int | None = None
     here: float | None = None
+    judge: str = ""
     within: int = 0
 
     def corrected(self, p: float, here: float, rows: int) -> SideDifference:
@@ -171,8 +173,8 @@ class SideDifference:
 
     @property
     def stands_out(self) -> bool:
-        """Whether it differs beyond chance, whatever the outcomes that are not known."""
-        return self._beyond(self.p) and not self.turned
+        """Whether it differs beyond chance, whatever the outcomes that are not known, and their judge."""
+        return self._beyond(self.p) and not self.turned and not self.judge
 
     @property
     def worth_telling(self) -> bool:
@@ -182,7 +184,11 @@ class SideDifference:
     @property
     def in_these(self) -> bool:
         """Whether it differs beyond chance in these tasks, by their runs, and not over tasks."""
-        return self.here is not None and self.here < LEVEL and not (self.stands_out or self.turned or self.is_trivial)
+        return (
+            self.here is not None
+            and self.here < LEVEL
+            and not (self.stands_out or self.turned or self.judge or self.is_trivial)
+        )
 
     @property
     def is_told(self) -> bool:
@@ -324,6 +330,8 @@ class SideDifference:
         """`why` in a few words."""
         if self.stands_out:
             return self.why() or "beyond chance"
+        if self.judge:
+            return self.judge
         if self.p is not None and not self.few and not self.in_these:
             if self._beyond(self.p) and self.turned:
                 return f"not sure, since {self._missing} are missing"
@@ -341,6 +349,8 @@ class SideDifference:
         """Why it is no change worth telling; "" where it is one."""
         if self.stands_out:
             return "the same to three digits" if self.is_trivial else ""
+        if self.judge:
+            return self.judge
         if self.in_these:
             return f"{IN_THESE}, not surely in others"
         if self.p is None and not self.difference and not self.differing:

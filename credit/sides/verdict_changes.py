@@ -11,13 +11,18 @@ import numpy as np
 from credit.doctor.verdict_errors import VerdictErrors
 from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
+from credit.sides.side_rows import SideDifference
 from credit.sides.side_words import MOST_TOLD, up_to
 from graphs.dealing import Dealt, dealt
 from graphs.task_means import LEVEL, holm
 from graphs.text import natural_key, part_of, printable, signed
 from graphs.traces.batch import Traces
 
-__all__ = ["VerdictChange", "told_changes", "verdict_changes", "verdicts_by_system"]
+__all__ = ["VerdictChange", "held_to_reference", "told_changes", "verdict_changes", "verdicts_by_system"]
+
+
+LOOSE = 0.2
+"""Of the p-value below which a judge may have changed: what is missed would be told as a change of the runs."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +39,8 @@ class VerdictChange:
       least: the least p that any sides of these traces would give.
       alone: p before Holm's method; None likewise.
       tests: how many `p` is corrected for.
+      against: as of `VerdictErrors`.
+      of_any: p alone over tasks of any kind, which may show more.
     """
 
     verdict: str
@@ -45,6 +52,8 @@ class VerdictChange:
     least: float
     alone: float | None = None
     tests: int = 1
+    against: str = ""
+    of_any: float = 1.0
 
     @property
     def stands_out(self) -> bool:
@@ -54,7 +63,7 @@ class VerdictChange:
     @property
     def name(self) -> str:
         """What a sentence on a change calls it."""
-        return _kind(self.verdict, self.succeeded)
+        return _kind(self.verdict, self.succeeded, self.against)
 
     def told(self) -> str:
         """The counts of both sides, and what the test says; the difference over tasks where counts go another way."""
@@ -106,6 +115,30 @@ def verdict_changes(
     return sorted(found, key=lambda one: (1.0 if one.p is None else one.p, -abs(one.difference)))
 
 
+def held_to_reference(row: SideDifference, outcome: str, changes: Sequence[VerdictChange]) -> SideDifference:
+    """The row of outcomes that is told as a change, with why it may be its judge that changed; itself elsewhere.
+
+    That is where the judge passes more of what a reference rejects on the side of more success, or fails more of what
+    it passes on that of less, beyond chance or with a p below `LOOSE`.
+
+    Args:
+      row: of the outcome.
+      outcome: the name of its reward.
+      changes: of `verdict_changes`.
+    """
+    for one in changes if row.is_told else ():
+        rises = (one.difference > 0) != one.succeeded
+        moved = one.stands_out or one.of_any < LOOSE
+        if one.against and one.verdict == outcome and moved and rises == row.rises:
+            does, said = ("fail", "passes") if one.succeeded else ("pass", "rejects")
+            does = f"{does}{'es' * (not one.succeeded) or 's'}" if one.stands_out else f"may {does}"
+            more = "more" if one.difference > 0 else "less"
+            counts = " to ".join(f"{some} of {of}" for some, of in zip(one.wrong, one.traces, strict=True))
+            judge, against = (printable(name, 60) for name in (outcome, one.against))
+            return dataclasses.replace(row, judge=f"but {judge} {does} {more} of what {against} {said} ({counts})")
+    return row
+
+
 def told_changes(changes: Sequence[VerdictChange], *, certain: bool = False) -> str:
     """Sentences on all verdicts that are wrong, or on changes beyond chance; "" without any."""
     told = [one.told() for one in changes if one.stands_out or (one.wrong != (0, 0) and not certain)]
@@ -127,17 +160,23 @@ def verdicts_by_system(traces: Traces, errors: Sequence[VerdictErrors]) -> str:
     sides = [np.where(stated == "", -1, stated == name) for name in (names if len(names) > 2 else names[1:])]
     found = _corrected([one for side in sides for one in _compared(errors, side, task, kind)])
     told = []
-    for name, good in dict.fromkeys((one.verdict, one.succeeded) for one in found if one.stands_out):
+    for name, good, against in dict.fromkeys(
+        (one.verdict, one.succeeded, one.against) for one in found if one.stands_out
+    ):
         one = next(each for each in errors if each.name == name)
         every = [(system, *one.counts(stated == system)[2 * good :][:2]) for system in names]
         parts = [f"{printable(system, 60)} {part_of(some, of)}" for system, some, of in every]
-        told.append(f"{_kind(name, good)} differ by system beyond chance: {', '.join(up_to(parts, MOST_TOLD))}")
+        told.append(
+            f"{_kind(name, good, against)} differ by system beyond chance: {', '.join(up_to(parts, MOST_TOLD))}"
+        )
     return "; ".join(told)
 
 
-def _kind(verdict: str, succeeded: bool) -> str:
+def _kind(verdict: str, succeeded: bool, against: str) -> str:
     kind, does = ("successes", "fails") if succeeded else ("failures", "passes")
-    return f"{kind} that {printable(verdict, 60)} {does}"
+    if against:
+        kind = f"runs that {printable(against, 60)} {'passes' if succeeded else 'rejects'} and"
+    return f"{kind}{' that' * (not against)} {printable(verdict, 60)} {does}"
 
 
 def _compared(
@@ -152,9 +191,16 @@ def _compared(
             wrong, second = one.wrong[of], sides[of] == 1
             (first, every), (last, all_) = ((int(wrong[end].sum()), int(end.sum())) for end in (~second, second))
             if every and all_:
-                difference, test = _tested(wrong, second, task[one.rows][of], kind[one.rows][of])
+                tasks, kinds = task[one.rows][of], kind[one.rows][of]
+                difference, test = _tested(wrong, second, tasks, kinds)
+                of_any = _tested(wrong, second, tasks, np.zeros_like(kinds))[1].p if one.against else 1.0
                 p = test.p if test.least < LEVEL else None
-                found.append(VerdictChange(one.name, good, (first, last), (every, all_), difference, p, test.least))
+                counts = (first, last), (every, all_)
+                found.append(
+                    VerdictChange(
+                        one.name, good, *counts, difference, p, test.least, against=one.against, of_any=of_any
+                    )
+                )
     return found
 
 

@@ -274,10 +274,18 @@ def _span(run: _Run, place: Place, parent: str, trace: str) -> Span:
             *(usage_of(msgspec.json.encode(value), field=f"outputs.{field}", **where) for field, value in free.items()),
         )
         span.stopped = stop_reason(outputs.generations, outputs.llm_output, text)
-        span.model = (metadata.ls_model_name if metadata else None) or ""
+        asked, answered = (metadata.ls_model_name if metadata else None) or "", _answered(said, outputs.llm_output)
+        span.model, span.requested = answered or asked, asked if asked != answered else ""
         priced = (run, outputs.usage_metadata, usage)
         span.money = stated_money(*(place.total_cost for place in priced if place is not None))
     return span
+
+
+def _answered(message: Any, llm_output: Any) -> str:
+    """The name of the model that answered a call, in what LangChain keeps of its answer; "" of none."""
+    places = (message, "response_metadata"), (message, "kwargs", "response_metadata"), (llm_output,)
+    names = (_inside(value, *path, "model_name") for value, *path in places)
+    return next((name for name in names if name and isinstance(name, str)), "")
 
 
 def _inside(value: Any, *path: str | int) -> Any:

@@ -6,6 +6,7 @@ keys that a format needs, at any depth, so that a renamed key or a wrapper does 
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections import Counter
@@ -142,7 +143,7 @@ def resemblance(
     if not keys:
         return None
     products = [product for product in PRODUCTS if product.keys <= keys]
-    structs = {name: [_Keys.of(struct) for struct in listed] for name, listed in records.items() if listed}
+    structs = {name: [_keys_of(struct) for struct in listed] for name, listed in records.items() if listed}
     holders = Counter(
         key for listed in structs.values() for key in frozenset().union(*(struct.all for struct in listed))
     )
@@ -191,13 +192,14 @@ class _Keys(NamedTuple):
     all: frozenset[str]
     needed: frozenset[str]
 
-    @classmethod
-    def of(cls, struct: type[msgspec.Struct]) -> _Keys:
-        fields = msgspec.structs.fields(struct)
-        return cls(
-            frozenset(field.encode_name for field in fields),
-            frozenset(field.encode_name for field in fields if field.required),
-        )
+
+@functools.cache
+def _keys_of(struct: type[msgspec.Struct]) -> _Keys:
+    fields = msgspec.structs.fields(struct)
+    return _Keys(
+        frozenset(field.encode_name for field in fields),
+        frozenset(field.encode_name for field in fields if field.required),
+    )
 
 
 def resemblance_of_columns(names: Collection[str]) -> str:

@@ -71,7 +71,8 @@ def test_the_page_and_the_summary_begin_with_the_same_lines(log: Path, sides: bo
     assert [*by] == ["What failed", "What changed from v1 to v2", "What went wrong most", "What else went wrong",
                      "What a verdict is worth", "What was lost"]  # fmt: skip
     assert by["What failed"] == (
-        "128 of 256 traces with an outcome failed. v1 64 of 128 (50 %), v2 64 of 128 (50 %). Failed by kind of task: "
+        "128 of 256 traces with an outcome failed, 50 % (95 % interval 44 to 56 %). "
+        "v1 64 of 128 (50 %), v2 64 of 128 (50 %). Failed by kind of task: "
         "home 64 of 128 (50 %), travel 64 of 128 (50 %)."  # by side in the next line
     )
     assert by["What changed from v1 to v2"] == (

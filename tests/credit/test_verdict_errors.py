@@ -182,20 +182,20 @@ def test_a_judge_that_is_the_outcome_is_held_against_people(tmp_path: Path, peop
         lines.append({"trace_id": f"t{i}", "task_id": f"q{i}", "events": [event], "edges": [], "rewards": rewards})
     (log := tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
 
-    def said(channel: str) -> str:
-        return (
-            CliRunner().invoke(cli, ["summary", str(log), "--reward-channel", channel], catch_exceptions=False).stdout
-        )
+    def said(channel: str, *more: str) -> str:
+        call = ["summary", str(log), "--reward-channel", channel, *more]
+        return CliRunner().invoke(cli, call, catch_exceptions=False).stdout
 
-    agrees = f"\nHow {people} agrees with judge: {people} passes 0 of 10 failed traces and "
-    assert agrees in said("judge"), "which of the two is a verdict the log does not say"
-    assert f"Of runs that {people} rejects, judge passes 20 of 30 (67 %)." in said("judge")
+    passes = f"judge passes 20 of 30 traces that {people} rejects (67 %) and 60 of 60 that {people} passes (100 %; it"
+    assert f"\nHow judge agrees with {people}: {passes} rejects 0), a difference of 33 " in said("judge")
     assert f"Also in the log, by `--reward-channel`: {people} of 90 traces" in said("judge")
     assert ("Of runs that judge rejects, thumb passes 0 of 10." in said(people)) == (people == "thumb")
     assert ("What a verdict is worth: " in said(people)) == (people == "team")
     marked = (json.loads(line) | {"metrics": {f"{people} by people": 1.0}} for line in log.read_text().splitlines())
     log.write_text("".join(f"{json.dumps(line)}\n" for line in marked))
-    assert f"How {people} (by people) agrees with judge: " in said("judge")
+    assert f"\nHow judge agrees with {people} (by people): {passes}" in said("judge")
+    (stated,) = json.loads(said("judge", "--json"))["verdicts"]
+    assert (stated["name"], stated["against"], stated["passed"], stated["failed"]) == ("judge", people, 20, 30)
     assert ("How judge agrees with thumb (by people): " in said(people)) == (people == "thumb")
 
 

@@ -57,6 +57,7 @@ PRINTED = {
     "plot/snr_curves": "credit/bench/test_bench_snr.py::test_bands_cover_and_slopes_have_intervals",
     "plot/training_curves": "credit/reports/test_interval_coverage.py::"
     "test_intervals_of_medians_over_seeds_hold_the_median",
+    "reports/judged_traces": "credit/test_failure_rates.py::test_intervals_of_corrected_rates_hold_the_rate",
 }
 """By module of `credit`; "" where it prints the error that a method states of its own number, or one beside a refusal
 by four errors: these are no intervals of 95 %. The tables for papers have those of four benchmarks, by one of them."""

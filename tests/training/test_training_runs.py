@@ -486,10 +486,14 @@ def test_all_are_trained_at_the_common_rates_on_the_seeds_of_results(tmp_path: P
     kept = json.loads(path.read_text())["rows"]
     assert sorted(row["learning_rate"] for row in kept if not row["sweep"]) == [*ONE, *ONE], "one row a seed is shown"
     assert run_training(["exact_increments"], ["pivotal"], 2, TINY, **given) == rows
+    older = json.loads(path.read_text())
+    older["rows"] = [row | ({"curve": [], "places": []} if row["sweep"] else {}) for row in older["rows"]]
+    path.write_text(json.dumps(older))  # files of earlier versions have no curves at common rates
+    assert run_training(["exact_increments"], ["pivotal"], 2, TINY, **given) == rows
     figure = draw_training(rows)
     assert len({axes.get_ylim() for axes in figure.axes}) == 1
     panels = [axes.get_title() for axes in figure.axes]
-    assert panels == ["pivotal, own rates", f"pivotal, all at {ONE[0]:g}", "pivotal, all at 0.2"]
+    assert panels == ["pivotal, best rates", f"pivotal, all at {ONE[0]:g}", "pivotal, all at 0.2"]
     with pytest.raises(CreditError, match="common_rates is"):
         run_training(["zero"], ["pivotal"], 1, TINY, learning_rates=ONE, common_rates=(0.0,))
 

@@ -139,7 +139,7 @@ def table(
         print_json({"rows": written.to_pylist(), "legend": legend})
         return
     console, first = stdout(), 2 + max(map(len, ("method", *names)))
-    for block in in_blocks(columns, console.width - first, _width):
+    for block in in_blocks(columns, console.width - first, lambda some: sum(map(_width, some))):
         printed = ruled_table("method", *(f"#{_title(column)}" for column in block))
         for of_screen, column in zip(printed.columns[1:], block, strict=True):
             of_screen.width = _width(column) - 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -91,10 +92,12 @@ def table_or_latex(context: click.Context, parameter: click.Parameter, path: Pat
     return path
 
 
-width_option = click.option(
-    "--width", type=Number(100), default=TEXT, show_default=True, metavar="POINTS",
-    help="How wide a page is for tables in LaTeX; a column of a paper has about 240, both 505.",
-)  # fmt: skip
+def width_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--width POINTS` of LaTeX."""
+    return click.option(
+        "--width", type=Number(100), default=TEXT, show_default=True, metavar="POINTS",
+        help="How wide a page is for tables in LaTeX; a column of a paper has about 240, both 505.",
+    )(command)  # fmt: skip
 
 
 def long_table_option(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -247,45 +250,49 @@ def columns_of(numbers: Iterable[Measured], shared: set[str], head: str = "") ->
     return list(columns.values())
 
 
-def in_blocks(columns: Sequence[Column], room: float, width: Callable[[Column], float]) -> list[list[Column]]:
+Width = Callable[[Sequence[Column]], float]
+"""Of columns beside each other."""
+
+
+def in_blocks(columns: Sequence[Column], room: float, width: Width) -> list[list[Column]]:
     """Columns beside each other: all where they have room, else those of a benchmark, whole quantities if they fit.
 
     A benchmark has as few blocks as it can, about as wide as each other.
     """
-
-    def fits(some: Iterable[Column]) -> bool:
-        return sum(map(width, some)) <= room
-
-    if fits(columns):
+    if width(columns) <= room:
         return [[*columns]]
     blocks: list[list[Column]] = []
     for _, of_bench in itertools.groupby(columns, lambda column: column.bench):
-        parts = ([*of_head] for _, of_head in itertools.groupby(of_bench, lambda column: column.head))
-        pieces = [piece for part in parts for piece in ([part] if fits(part) else _whole_groups(part, room, width))]
+        pieces: list[list[Column]] = []
+        for _, of_head in itertools.groupby(of_bench, lambda column: column.head):
+            part = [*of_head]
+            pieces += [part] if width(part) <= room else _whole_groups(part, room, width)
         joined: list[tuple[int, float, list[list[Column]]]] = [(0, 0.0, [])]  # of the first pieces: the fewest blocks
         for end in range(1, len(pieces) + 1):
             ways = []
             for first in range(end):
                 block = [column for piece in pieces[first:end] for column in piece]
-                if first + 1 == end or fits(block):
+                if first + 1 == end or width(block) <= room:
                     count, uneven, before = joined[first]
-                    ways.append((count + 1, uneven + sum(map(width, block)) ** 2, [*before, block]))
+                    ways.append((count + 1, uneven + width(block) ** 2, [*before, block]))
             joined.append(min(ways, key=lambda way: way[:2]))
         blocks += joined[-1][2]
     return blocks
 
 
-def _whole_groups(columns: Sequence[Column], room: float, width: Callable[[Column], float]) -> list[list[Column]]:
+def _whole_groups(columns: Sequence[Column], room: float, width: Width) -> list[list[Column]]:
     """Columns of one quantity, those of one first condition together; of more than have room about as many a piece."""
     groups = [[*of] for _, of in itertools.groupby(columns, lambda column: column.below.split(", ")[0])]
     if len(groups) == len(columns):
         groups = [[*columns]]
     pieces: list[list[Column]] = []
     for group in groups:
-        widest = max(map(width, group))
-        parts = -(-len(group) // max(1, int(room // widest))) if sum(map(width, group)) > room else 1
-        ends = [round(len(group) * part / parts) for part in range(parts + 1)]
-        pieces += [group[first:last] for first, last in itertools.pairwise(ends)]
+        for parts in range(1, len(group) + 1):
+            ends = [round(len(group) * part / parts) for part in range(parts + 1)]
+            tried = [group[first:last] for first, last in itertools.pairwise(ends)]
+            if max(map(width, tried)) <= room:
+                break
+        pieces += tried
     return pieces
 
 
@@ -346,9 +353,11 @@ def of_benchmarks(
             about[bench], notes[bench] = "", [*of.about, *of.notes]
     texts: list[str] = []
     labels: dict[str, str] = {}
+    parts: Counter[str] = Counter()
     for block in blocks:
         of_block = list(dict.fromkeys(column.bench for column in block))
-        further = f" {len(texts) + 1}" * (of_block[0] in labels)
+        parts[of_block[0]] += 1
+        further = f" {parts[of_block[0]]}" * (of_block[0] in labels)
         label = name if len(blocks) == 1 else f"{name} {of_block[0]}{further}"
         see = "".join(rf"; notes: Table~\ref{{{labels[bench]}}}" for bench in of_block if bench in labels)
         below = [note for bench in of_block if bench not in labels for note in notes[bench]] + [*last] * (not texts)
@@ -357,14 +366,18 @@ def of_benchmarks(
     return "\n".join(texts)
 
 
-def _room(methods: Sequence[str], page: float, size: str, stacked: bool) -> tuple[float, Callable[[Column], float]]:
-    """Points beside the column of methods, and how many a column takes."""
+def _room(methods: Sequence[str], page: float, size: str, stacked: bool) -> tuple[float, Width]:
+    """Points beside the column of methods, and how many columns take with their heads."""
     digit, small = SIZES[size], min(SIZES.values())
 
-    def width(column: Column) -> float:
+    def of_one(column: Column) -> float:
         numbers, intervals = zip(*(_lines(cell, stacked) for cell in column.cells.values()), strict=True)
         texts = (*column.below.split(", "), *numbers)
         return APART + max(digit * max(map(len, texts)), small * max(map(len, intervals)))
+
+    def width(columns: Sequence[Column]) -> float:
+        heads = itertools.groupby(columns, lambda column: column.head)
+        return sum(max(APART + digit * len(head), sum(map(of_one, of))) for head, of in heads)
 
     return page - APART - digit * max(map(len, ("method", *methods))), width
 
@@ -391,10 +404,10 @@ def side_by_side(
     """
     for size, stacked in LAYOUTS:
         room, width = _room(methods, page, size, stacked)
-        if sum(map(width, columns)) <= room:
+        if width(columns) <= room:
             break
     blocks = in_blocks(columns, room, width)
-    star = "*" * (page - room + max(sum(map(width, block)) for block in blocks) > COLUMN)
+    star = "*" * (page - room + max(map(width, blocks)) > COLUMN)
     lines = [_typeset(note) + r"\par" for note in map(without_advice, notes) if note]
     below = [r"\par\smallskip", r"\begin{minipage}{\linewidth}\footnotesize", *lines, r"\end{minipage}"]
     return "\n".join([

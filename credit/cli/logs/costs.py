@@ -90,6 +90,7 @@ def costs(
     from credit.metrics.event_costs import PriceGaps, price_gaps
     from credit.reports.uncounted_calls import failed_without_count, said_of_tool_calls, uncounted_tool_calls
     from credit.sides.unlike_tasks import unlike_tasks
+    from graphs.event_types import EventType
 
     traces = read_traces(paths, **reading)
     rows, groups, stated = cost_rows(traces, by, prices), group_costs(traces), stated_sums(traces)
@@ -114,7 +115,8 @@ def costs(
         of_trace = rows_of_trace(traces, by, rows, prices)
         summed = [*rows, total] if len(rows) > 1 else rows
         _print(stdout(), summed, of_trace, groups, by, None if prices is None else gaps)
-        of_tools = said_of_tool_calls(int(uncounted_tool_calls(traces).sum()))
+        bare = (int(uncounted_tool_calls(traces, kind).sum()) for kind in (EventType.TOOL_CALL, EventType.SPAWN))
+        of_tools = said_of_tool_calls(*bare)
         lines = [unlike, failed_without_count(traces), of_tools, *stated_lines(stated, traces.sizes.traces, gaps)]
         for line in filter(None, lines):
             stdout().print(words(line), soft_wrap=True)

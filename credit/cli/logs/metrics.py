@@ -24,7 +24,7 @@ from credit.cli.shared.commands import Command, Number, sides_option, takes_pric
 from credit.cli.shared.outputs import output_option, save_table
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, leave, read_sides, read_traces, reads_logs
-from graphs.text import amount, apart, at_least, counted, interval, percent, signed
+from graphs.text import amount, apart, at_least, counted, interval, part_of, percent, signed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,13 +58,14 @@ UNITS = ("all", "trace", "group", "model", "system", "topology", "length")
     credit metrics runs/ --success-at 0.5 -o metrics.parquet
     credit metrics runs/ --of team
     credit metrics runs/ --of kinds
+    credit metrics runs/ --of days --prices prices.csv
     credit metrics runs/ --of decisions -o events.parquet
     """,
 )
 @reads_logs()
-@click.option("--of", "what", type=click.Choice(["traces", "team", "decisions", "kinds"]), default="traces",
-              show_default=True, help="Metrics of traces, the team over time, the critical steps of decisions, or the "
-              "agents of each kind of task.")  # fmt: skip
+@click.option("--of", "what", type=click.Choice(["traces", "team", "decisions", "kinds", "days"]), default="traces",
+              show_default=True, help="Metrics of traces, the team over time, the critical steps of decisions, the "
+              "agents of each kind of task, or the runs of each day.")  # fmt: skip
 @click.option("--by", type=click.Choice(UNITS), default="all", show_default=True, help="Unit of the rows.")
 @sides_option
 @takes_prices(", for money")
@@ -105,10 +106,11 @@ def metrics(
 
     A trace without a number has a reason, which is counted. Intervals are over tasks. --of team has births, deaths and
     the size of the team after each tenth of a trace's events; --of decisions the critical steps of the main agents'
-    decisions; --of kinds which agents act in which kind of task, and how often those runs succeed.
+    decisions; --of kinds which agents act in which kind of task, and how often those runs succeed; --of days the runs,
+    failures and cost of each day, or of each hour of a log of two days.
     """
     if what != "traces":
-        allowed = ("success_at",) if what == "kinds" else ()
+        allowed = {"kinds": ("success_at",), "days": ("success_at", "price_table")}.get(what, ())
         stated = (name for name in FOR_TRACES if name not in allowed)
         given = [name for name in stated if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
         if given:
@@ -116,6 +118,8 @@ def metrics(
             raise click.UsageError(f"{option} is for --of traces", ctx)
         if what == "kinds":
             _of_kinds(ctx, read_traces(paths, **reading), success_at, output, allow_bad, as_json)
+        elif what == "days":
+            _of_days(ctx, read_traces(paths, **reading), success_at, prices, output, allow_bad, as_json)
         else:
             _of_events(ctx, read_traces(paths, **reading), what, output, allow_bad, as_json)
         return
@@ -221,6 +225,49 @@ def _of_kinds(
     leave(ctx, traces, allow_bad)
 
 
+def _of_days(
+    ctx: click.Context,
+    traces: Traces,
+    success_at: float | None,
+    prices: Prices | None,
+    output: Path | None,
+    allow_bad: bool,
+    as_json: bool,
+) -> None:
+    """Runs, failures and cost of each day."""
+    from credit.metrics.runs_by_day import runs_by_day
+
+    found = runs_by_day(traces, success_at, prices)
+    plain = [*map(dataclasses.asdict, found.periods)]
+    if output is not None:
+        import pyarrow as pa
+
+        save_table(pa.Table.from_pylist(plain), output)
+    if as_json:
+        print_json({"of": "days"} | dataclasses.asdict(found))
+    elif not found.periods:
+        stdout().print(words("No trace has a date."), soft_wrap=True)
+    else:
+        table = plain_table(
+            f"{found.unit} (UTC)", "#runs", f"#{found.kinds[0]}", *[f"#{found.paid_in}"] * bool(found.paid_in)
+        )
+        for one in found.periods:
+            paid = [at_least(amount(one.cost), one.cost is not None and not one.whole)] * bool(found.paid_in)
+            table.add_row(one.begin, str(one.traces), part_of(one.failed, one.known) if one.known else "–", *paid)
+        stdout().print(table)
+        lost = [("", f"{counted(found.undated, 'run')} without a date")] * bool(found.undated)
+        tests = "", "no test: `credit metrics --sides before=DATE` compares two times"
+        explain(
+            stdout(),
+            table,
+            ("–", "–: no outcome, or no cost is known"),
+            ("≥", "≥: some calls have no cost"),
+            *lost,
+            tests,
+        )
+    leave(ctx, traces, allow_bad)
+
+
 def _of_events(
     ctx: click.Context, traces: Traces, what: str, output: Path | None, allow_bad: bool, as_json: bool
 ) -> None:
@@ -282,7 +329,7 @@ def _print_sides(console: Console, found: SideComparison) -> None:
             ratio, low, high = apart((row.ratio.value, row.ratio.low, row.ratio.high), amount, 3, beside=1.0)
             told = f"{of} ×{ratio} ({low} to {high})"
         seen = "" if row.seen is None else amount(row.seen)
-        seen = seen if row.ratio is None or row.ratio.seen is None else f"{of} ×{amount(row.ratio.seen)}"
+        seen = seen if row.ratio is None or row.ratio.seen is None else f"×{amount(row.ratio.seen)}"
         seen = "" if row.without else seen
         numbers = [*apart((row.first, row.second), amount, 3), signed(row.difference), told]
         numbers[:3] = [amount(row.first)] * 2 + ["the same"] if row.is_alike else numbers[:3]

@@ -113,7 +113,7 @@ def summary(
     import numpy as np
 
     from credit.doctor.idle_agents import idle_losses
-    from credit.doctor.selected_outcomes import selected_outcomes
+    from credit.doctor.selected_outcomes import corrected_failures, selected_outcomes
     from credit.doctor.verdict_errors import verdict_errors
     from credit.main_findings import MORE_ON_SYSTEMS, main_findings
     from credit.methods.absent_outcomes import channels_instead
@@ -195,9 +195,11 @@ def summary(
     teams = "" if compared is None else compared.by_team()
     by_side = compared.sides_of_kinds() if compared else ()
     of_kinds = failed_by_kind(traces, judged_traces(traces, success_at), *by_side)
+    selected = selected_outcomes(traces, success_at, prices)
     findings = main_findings(
         traces, differing=differences, of_kinds=of_kinds, causes=causes, triaged=result, verdicts=verdicts,
-        ranked=ranked, selected=selected_outcomes(traces, success_at, prices), compared=compared,
+        ranked=ranked, selected=selected, corrected=corrected_failures(traces, selected, success_at, prices),
+        compared=compared,
         lost=[failed.told() if failed else "", repeats.in_short() if repeats else "",
               *idle_losses(traces, differences, prices)],
     )  # fmt: skip

@@ -341,7 +341,8 @@ class RowAdvantages:
             turns. Default: one turn an instance.
           order: the place of each row within its trace, integers, floats or times, where the rows of the batch do not
             stand in that order, or agents act at once: their rows of one place are one turn, whose `event_reward`
-            counts for each of them, and stand by the agents' names. An agent's rows of one place keep the order of the batch.
+            counts for each of them, and stand by the agents' names. An agent's rows of one place keep the order of the
+            batch.
             A method with a `state` goes over traces by their first rows: pass these as they were sampled.
           event_reward: what each row earned besides; where that is all, `reward` is zeros, which says that the trace
             has an outcome. None (null) counts 0, as `credit/unpaid` says; NaN is refused.

@@ -346,7 +346,7 @@
   const credited = Object.values(data.overview.who).some((kinds) => Object.values(kinds).some((units) => units.length));
   // What went wrong and what it cost come first, what a trainer needs last.
   const who = credited ? ["who"] : [];
-  page.lead(...["detail", "triage", "sides", "differences", ...who, "explorer", "costs", "success"].filter((id) => document.querySelector(`main > #${id}`)));
+  page.lead(...["detail", "triage", "sides", "differences", ...who, "explorer", "costs", "days", "success"].filter((id) => document.querySelector(`main > #${id}`)));
   const [worst] = data.overview.triage.suspects.filter((one) => held.some((row) => row.trace === one.trace));
   const begin = worst ? held.findIndex((row) => row.trace === worst.trace) : held.findIndex((row) => telling.has(row.group));
   if (held.length && !data.explorer.labelled) main.show(Math.max(0, begin), worst?.event);

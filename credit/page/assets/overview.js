@@ -181,6 +181,21 @@
         ...least("events", "actions", "agents", "tokens", "errors")],
       traces, "All traces"), unheld(traces)));
 
+  const { days } = overview;
+  if (days.periods.length > 1) {
+    const [bad, good] = days.kinds, parts = [[bad, (r) => r.failed, "minus"], [good, (r) => r.known - r.failed, "plus"], ["without an outcome", (r) => r.traces - r.known, "none"]];
+    const rate = (r) => (r.known ? `${number(r.failed)} of ${number(r.known)}` : "–");
+    const picture = chart(`Runs by ${days.unit}`, () => ({ height: tall(days.periods.length), option: {
+      grid: { left: margin(130), right: 40, top: 10, bottom: 44 }, dataZoom: window_(days.periods.length),
+      xAxis: { type: "value", ...axis({ more: { name: `runs: from the left ${parts.map(([name]) => name).join(", ")}` } }) }, yAxis: vertical(days.periods, (r) => r.begin, 130),
+      tooltip: tooltip((at) => { const r = days.periods[at.dataIndex]; return `${r.begin}\n${plural(r.traces, "run")}, ${bad} ${rate(r)}`; }),
+      series: parts.map(([name, of, tint]) => ({ name, type: "bar", stack: "runs", barMaxWidth: 16, data: days.periods.map(of), itemStyle: { color: color(tint) } })),
+    } }));
+    section("days", `Runs by ${days.unit}`, picture.box,
+      make("details", {}, make("summary", {}, "As a table"), table([[`${days.unit} (UTC)`, (r) => r.begin], ["runs", (r) => number(r.traces), "n"], [bad, rate, "n"],
+        ...(days.paid_in ? [[days.paid_in, (r) => `${r.whole || r.cost == null ? "" : "≥ "}${number(r.cost)}`, "n"]] : [])], days.periods, `Runs by ${days.unit}`)));
+  }
+
   if (differences.comparison.length) {
     const [bad, good] = differences.kinds, Bad = bad[0].toUpperCase() + bad.slice(1);
     const shares = (row) => apart([row.chance, row.low, row.high], percent, 0, row.stands_out ? 0.5 : null), means = (row) => apart([row.failed, row.succeeded], ...(row.what.startsWith("traces ") ? [percent, 0] : [written, 4]));
@@ -223,7 +238,7 @@
     const rows = sides.differences.flatMap((row) => [row, ...sides.kinds.filter((of) => of.is_shown && of.metric === row.metric)]).filter((row) => !(row.is_other && row.is_alike) && !row.is_repeated).concat(bounds), others = rows.filter((row) => row.is_other);
     const columns = [["metric", (r) => (r.kind ? r.name : r.metric.replaceAll("_", " "))], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] !== "number" ? r[side] : r.is_alike ? written(r.first, 3) : apart([r.first, r.second], written, 3)[i]), "n"]),
       ["change", (r) => (r.difference == null ? "" : r.is_alike ? "the same" : signs(r.difference, 3)), "n"], ["95 % interval", (r) => `${interval(r)}${r.mark ? ` ${r.mark}` : ""}`, "n"],
-      ["would be seen", (r) => (r.without !== "" ? "" : r.ratio?.seen ? `${r.paired ? "typical" : "geometric"} ×${written(r.ratio.seen, 3)}` : r.seen == null ? "" : written(r.seen, 3)), "n"], ["tasks", (r) => `${r.is_of_some ? `${number(r.differing)} of ` : ""}${number(r.tasks)}${r.paired ? " shared" : ""}`, "n"]];
+      ["would be seen", (r) => (r.without !== "" ? "" : r.ratio?.seen ? `×${written(r.ratio.seen, 3)}` : r.seen == null ? "" : written(r.seen, 3)), "n"], ["tasks", (r) => `${r.is_of_some ? `${number(r.differing)} of ` : ""}${number(r.tasks)}${r.paired ? " shared" : ""}`, "n"]];
     const told = sides.lines.findIndex((line) => line.startsWith("What changed")), note = (line) => make("p", { class: "note" }, prose(sentence(line))); // that is in the lead
     section("sides", `Sides: ${sides.heads.join(" against ")}`,
       table(columns, rows.filter((row) => !row.is_other), "Sides", 15),

@@ -414,7 +414,7 @@ def test_each_group_size_has_its_panel_and_stands_in_the_figure() -> None:
     title = one.get_title().get_text().replace("\n", " ")
     assert title == f"groups of 4; {GIVEN_VALUES['snr']}; slopes: in brackets half of the 99 % interval; bands: 99 %"
     assert (
-        one.get_texts()[0].get_text() == f"rloo  (slope \N{MINUS SIGN}1.000 ({fits[0].half_width:.3f}))"
+        one.get_texts()[0].get_text() == f"rloo, slope \N{MINUS SIGN}1.000 ({fits[0].half_width:.3f})"
     )  # had no interval
 
 

@@ -32,7 +32,7 @@ from credit.cli.benchmarks.bench_snr import _numbers as of_snr
 from credit.cli.benchmarks.bench_train import _about, _caveats, _notes, _settings
 from credit.cli.benchmarks.bench_train import _numbers as of_training
 from credit.cli.benchmarks.bench_truth import _less
-from credit.cli.benchmarks.long_table import Column, in_blocks, latex, save_numbers
+from credit.cli.benchmarks.long_table import Column, Told, in_blocks, latex, of_benchmarks, save_numbers
 from credit.cli.benchmarks.measured import OPTIONS, Measured, brackets, of_all_sizes, of_run, table_of, with_absent
 from credit.cli.benchmarks.to_write import SUBJECTS, to_write
 from credit.methods.own_functions import function_of, own_name
@@ -397,7 +397,7 @@ def test_one_rule_says_which_numbers_are_equal(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr("credit.bench.rounding.ROUNDING", rounding)
         for ends in ((math.nan, math.nan), (0.1, 0.3)):
             of_snr = Difference("b", "a", 10, 8, 0.2, *ends, 80, 20).text()
-            of_truth = _less(OfTruth("b", "a", "additive", "sign", 0.2, *ends, 50, 900))
+            of_truth = _less(OfTruth("b", "a", "additive", "sign", 0.2, *ends, 50, 900, 8))
             of_file = table_of([Measured("b", "snr", 0.2, *ends, less="a")]).column("mark")[0].as_py()
             assert [said == "equal" for said in (of_snr, of_truth, of_file)] == [equal] * 3
 
@@ -469,6 +469,9 @@ def test_latex_keeps_to_the_width_of_a_column_or_a_page() -> None:
     assert (
         r"mine:b & $-0.024$ ($-0.073$ to $+0.021$) \\" in kinds[1] and r"{\scriptsize (" in kinds[3]
     )  # has room beside
+    headed = [Column("snr", f"snr less that of {name}", "", {"a": "0.1"}, long[:1]) for name in ("a" * 30, "b" * 30)]
+    joint = of_benchmarks(headed, ["a"], "t", {"snr": Told("snr", (), [])}, [])
+    assert joint.count(r"\begin{tabular}") == 2  # one head was as wide as the page
     narrow = latex(long[:3], "t", page=240)
     assert r"\begin{table}" in narrow and narrow.count(r"\begin{tabular}") == 2  # of a column of a paper
 
@@ -858,6 +861,9 @@ def test_what_has_no_room_stands_in_a_table_of_each_benchmark(tmp_path: Path) ->
     assert captions[1].endswith(r"; notes: Table~\ref{tab:all-bias}") and "ref" not in captions[0] + captions[2]
     assert ["1 is the same direction" in text for text in floats] == [True, False, False]
     assert ["Negative: the advantage has the wrong sign" in text for text in floats] == [False, False, True]
+    _table(*call[2:], "-o", tmp_path / "all.tex", "--width", "240")
+    labels = re.findall(r"\\label{tab:all-snr(.*)}", (tmp_path / "all.tex").read_text())
+    assert labels == ["", "-2"]  # which had the number of all tables
 
 
 def test_captions_of_latex_are_short_and_notes_are_no_advice_for_a_shell(tmp_path: Path) -> None:
@@ -1007,14 +1013,16 @@ def test_what_is_missing_is_told_once_in_whole_sentences_and_by_the_word_of_its_
     assert any("& refused" in line for line in notes)
 
 
-def test_what_ones_own_function_does_with_event_rewards_is_not_measured_without_any() -> None:
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize(
+    "bench", ["snr --quick --lengths 10,30", "truth --traces 80 --world additive", "train --quick --steps 2"]
+)
+def test_what_ones_own_function_does_with_event_rewards_is_not_measured_without_any(bench: str) -> None:
     """Nothing told that truth, snr and train pay no event, where `bias` does."""
-    rest = {"truth": "--traces 80 --world additive", "snr": "--quick --lengths 10,30", "train": "--quick --steps 2"}
-    for bench, more in rest.items():
-        for method, told in (("estimators:rloo", 1), ("rloo", 0)):
-            found = CliRunner().invoke(cli, ["bench", bench, "-m", f"grpo,{method}", *more.split()])
-            assert found.exit_code == 0, found.output
-            assert found.stdout.count("no event has a reward of its own here") == told, bench
+    for method, told in (("estimators:rloo", 1), ("rloo", 0)):
+        found = CliRunner().invoke(cli, ["bench", *bench.split(), "-m", f"grpo,{method}"])
+        assert found.exit_code == 0, found.output
+        assert found.stdout.count("no event has a reward of its own here") == told, bench
 
 
 def test_a_joint_table_is_no_wider_than_a_page_and_split_between_worlds(tmp_path: Path) -> None:
@@ -1037,13 +1045,10 @@ def test_no_column_is_left_alone_where_parts_can_be_even() -> None:
     """Four quantities where three had room were three and one."""
     columns = [Column("bias", name, "", {}, []) for name in ("bias", "cosine", "error", "rank", "sign", "variance")]
     for many, even in ((4, [2, 2]), (5, [3, 2]), (6, [3, 3])):
-        blocks = in_blocks(columns[:many], 3.0, lambda column: 1.0)
+        blocks = in_blocks(columns[:many], 3.0, len)
         assert sorted(map(len, blocks), reverse=True) == even and list(itertools.chain(*blocks)) == columns[:many]
     pair = [column._replace(below=below) for column in columns[:3] for below in ("two", "three")]
-    assert [len(block) for block in in_blocks(pair, 5.0, lambda column: 1.0)] in (
-        [4, 2],
-        [2, 4],
-    )  # none within a quantity
+    assert {len(block) for block in in_blocks(pair, 5.0, len)} == {4, 2}  # none within a quantity
 
 
 def test_python_takes_and_shows_worlds_as_commands_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

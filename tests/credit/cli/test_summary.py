@@ -384,9 +384,10 @@ def test_failed_traces_stand_against_succeeded_ones(tmp_path: Path) -> None:
     assert by["errors"]["chance"] == 1 and by["errors"]["stands_out"]
     assert found["rows"][0]["stands_out"] and "agents" not in by  # one each: it says nothing
     assert by["edit, then edit"]["chance"] == pytest.approx(by["tool calls"]["chance"])
-    assert found["headline"].startswith("12 of 24 traces with an outcome failed. More in failed ones: errors (")
+    failed = "12 of 24 traces with an outcome failed, 50 % (95 % interval 31 to 69 %)."
+    assert found["headline"].startswith(f"{failed} More in failed ones: errors (")
     printed = run("summary", log).stdout
-    assert printed.startswith("In short\nWhat failed: 12 of 24 traces with an outcome failed.\n")
+    assert printed.startswith(f"In short\nWhat failed: {failed}\n")
     counts = "12 traces failed (outcome below 1), 12 succeeded."
     assert f"\nFailed against succeeded\n{counts} Compared between 24 tasks, one number each" in printed
     assert f"–: fewer than 8 tasks differ, or {LEAST_OF_BOTH} are there, or all alike" in printed

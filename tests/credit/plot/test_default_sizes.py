@@ -232,6 +232,7 @@ def test_a_layout_without_a_drawing_is_that_of_a_drawing(draw: Any) -> None:
         assert one.get_window_extent().bounds == other.get_window_extent().bounds
 
 
+@pytest.mark.sampled(others="slow")
 @pytest.mark.filterwarnings("error:constrained_layout")
 @pytest.mark.parametrize("worlds", [1, 3])
 def test_what_is_left_out_at_a_size_takes_no_panel_and_no_room(worlds: int) -> None:

@@ -218,7 +218,7 @@ def test_curves_stand_where_they_were_measured() -> None:
     data = {tuple(map(float, line.get_ydata())) for line in axes.lines}
     assert tuple(0.9 / np.sqrt(LENGTH)) in data and (0.7, 0.7, 0.7) in data
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend == ["falls  (slope −0.50)", HOSTILE, "closed form, not fitted"]  # it was not the order of tables
+    assert legend == ["falls, slope −0.50", HOSTILE, "closed form, not fitted"]  # it was not the order of tables
     assert not any(text.get_parse_math() for text in figure.legends[0].get_texts())
     assert "[decisions]" in axes.get_xlabel()
     assert_nothing_clipped(figure)

@@ -101,9 +101,10 @@ def test_what_holds_in_one_kind_mostly_is_named_with_it() -> None:
     assert sum(one.of_kind == "refund" and " failed traces of kind refund and " in one.told() for one in told) >= 6
 
 
-def test_a_cause_of_several_kinds_names_the_one_of_most_such_runs() -> None:
+@pytest.mark.parametrize("worlds", [6, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_cause_of_several_kinds_names_the_one_of_most_such_runs(worlds: int) -> None:
     random, found = np.random.default_rng(9), list[LeadingCause]()
-    for _ in range(20):
+    for _ in range(worlds):
         found += causes(requests(random, runs=300, wrong="cancel", loss=0.5, harm=0.7, strays=0.12))
     told = [one for one in found if one.mostly_of]
     assert told and all(

@@ -453,7 +453,9 @@ def test_what_failed_is_said_of_graded_outcomes(tmp_path: Path) -> None:
     assert {(one.failed, one.succeeded, *one.kinds) for one in by_task} == {(8, 8, "worse", "better")}
     assert "0 of 8 worse ones (than others of their task) and 0 of 8 better ones" in by_task[0].endings[0].words
     found = outcome_differences(read(log), success_at=0.3)
-    assert found.headline().startswith("4 of 16 traces with an outcome failed (outcome below 0.3).")
+    assert found.headline().startswith(
+        "4 of 16 traces with an outcome failed (outcome below 0.3), 25 % (95 % interval 7 to 54 %)."
+    )
     assert (
         "0 of 4 failed ones (outcome below 0.3) and 0 of 12 succeeded ones"
         in triage(read(log), success_at=0.3).endings[0].words

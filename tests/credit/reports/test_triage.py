@@ -193,7 +193,8 @@ def test_causes_that_succeeded_traces_have_as_often_come_last(tmp_path: Path) ->
     assert tools[:4] == ["patch"] * 4 and {*tools[4:]} == {"lint"}
     shown = CliRunner().invoke(cli, ["summary", str(log)]).stdout
     assert "failed, succeeded: part of the 4 failed and 4 succeeded traces with the same cause" in shown
-    row = next(line for line in shown.splitlines() if "error of patch" in line)
+    look, row = (line for line in shown.splitlines() if "error of patch" in line)
+    assert look.endswith(": it may follow from failing. It happened in 4 traces. See event result3 of trace t1.")
     assert row.split()[6:11] == ["4", "100", "%", "0", "%"], row
     told = json.loads(CliRunner().invoke(cli, ["summary", str(log), "--json"]).stdout)
     assert [one["failed"] for one in told["suspects"]] == [4] and told["failed"] == told["succeeded"] == 4
@@ -357,7 +358,7 @@ def test_no_error_is_to_be_looked_at_first_where_chance_spread_it(tmp_path: Path
     assert (found.unsure, found.sure, found.suspects[0].failed, found.suspects[0].succeeded) == (True, 0, 8, 8)
     told = triage(traces, leading=[], number=differing.example)
     assert (told.unsure, told.sure, told.suspects[0].trace, told.suspects[1:]) == (True, 0, "t0", found.suspects)
-    none = "no error, loop or end is more common in failed traces than chance allows within the 6 tasks with both."
+    none = "No error, loop or end is more common in failed traces than chance allows within the 6 tasks with both."
     assert found.look_first() == none
     assert differing.example == (
         "Calls of lookup: 0 in this failed trace, on average 0.5 in failed and 1 in succeeded ones", "t0"

@@ -1,8 +1,9 @@
-"""Tool calls beside model calls with counts: a log that does not say that these made them is told how to say it."""
+"""Tool calls and spawns beside model calls with counts: a log is told how to say that these made them."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,13 @@ def log(folder: Path, form: str, *kinds: str, action: bool | None = None) -> Pat
     [
         (("message", "tool_call"), None, OF_TOOL_CALLS, ONE),
         (("message", "tool_call", "tool_call"), None, OF_TOOL_CALLS, TWO),
+        (("message", "spawn"), None, OF_TOOL_CALLS, ONE.replace("tool call", "spawn")),
+        (
+            ("message", "tool_call", "spawn"),
+            None,
+            OF_TOOL_CALLS,
+            TWO.replace("2 tool calls", "1 tool call and 1 spawn"),
+        ),
         (("message", "tool_call"), False, "", ""),
         (("message", "tool_call"), True, OF_TOOL_CALLS, ONE),
         (("message", "tool_call", "bare"), None, UNCOUNTED, ONE),
@@ -62,7 +70,7 @@ def test_tool_calls_without_a_count_are_named_with_the_remedy(
     assert measured["tokens"].reasons == [reason]
     assert measured["protocol_overhead"].reasons == [reason]
     assert measured["input_tokens"].reasons == [reason if reason != UNCOUNTED else f"{UNCOUNTED} that it read"]
-    assert int(uncounted_tool_calls(traces).sum()) == (int(said[0]) if said else 0)
+    assert int(uncounted_tool_calls(traces).sum()) == sum(map(int, re.findall(r"\d+", said)))
     for command in ("validate", "costs"):
         shown = " ".join(CliRunner().invoke(cli, [command, str(path)]).stdout.split())
         assert (said in shown) if said else ("if a model call made" not in shown), command

@@ -56,6 +56,25 @@ def edges(record: TraceRecord) -> set[tuple[int, int, str]]:
     return {(s, r, EdgeType(kind).name.lower()) for s, r, kind in found}
 
 
+@pytest.mark.parametrize(
+    ("outputs", "model", "requested"),
+    [
+        ({"generations": [[{"message": {"response_metadata": {"model_name": "small-2026"}}}]]}, "small-2026", "big"),
+        ({"generations": [[{"message": {"kwargs": {"response_metadata": {"model_name": "big"}}}}]]}, "big", None),
+        ({"llm_output": {"model_name": "small", "token_usage": {}}}, "small", "big"),
+        ({"llm_output": None}, "big", "big"),
+    ],
+)
+def test_a_call_has_the_model_of_its_answer(
+    outputs: dict[str, Any], model: str, requested: str | None, tmp_path: Path
+) -> None:
+    """A call of "big" that a smaller model answered had the requested one's name and price."""
+    call = run("a", "llm", "t", completion_tokens=5, outputs=outputs, extra={"metadata": {"ls_model_name": "big"}})
+    traces = read(write(tmp_path, [ROOT, call]))
+    assert traces.traces["model"].to_pylist() == [model]
+    assert traces.events["requested_model"].to_pylist() == [requested]
+
+
 def test_the_recorded_team() -> None:
     """A supervisor hands over to a researcher, and is visited again: one instance each."""
     record = only(RECORDED)

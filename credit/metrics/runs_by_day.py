@@ -1,0 +1,92 @@
+"""Runs, failures and cost of each day, or of each hour of a short log."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+
+import numpy as np
+
+from credit.metrics.event_costs import Prices
+from credit.metrics.part_costs import COST_WORDS, part_costs, unit_paid
+from credit.reports.durations import begins
+from credit.reports.judged_traces import judged_traces
+from graphs.traces.batch import Traces
+
+__all__ = ["Period", "RunsByDay", "runs_by_day"]
+
+HOUR, DAY = 3600, 86400
+SHORT = 2 * DAY
+"""Seconds that a log spans whose hours are told."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Period:
+    """A day, or an hour, in which some run began.
+
+    Attributes:
+      begin: when, in UTC.
+      traces: that began in it.
+      failed, known: how many of these failed, of how many with an outcome.
+      cost: of these traces; None where none is known. A lower bound unless `whole`.
+    """
+
+    begin: str
+    traces: int
+    failed: int
+    known: int
+    cost: float | None
+    whole: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class RunsByDay:
+    """Periods in their order, none without a run.
+
+    Attributes:
+      unit: "day" or "hour".
+      kinds: what failed and succeeded traces are called.
+      paid_in: what the cost is known in, in words; "" of none.
+      undated: traces of which the log states no date.
+    """
+
+    periods: tuple[Period, ...]
+    unit: str
+    kinds: tuple[str, str]
+    paid_in: str
+    undated: int
+
+
+def runs_by_day(traces: Traces, success_at: float | None = None, prices: Prices | None = None) -> RunsByDay:
+    """Count the runs that began in each day, in UTC, or in each hour where all began within `SHORT`.
+
+    Args:
+      traces: what was read.
+      success_at: as of `judged_traces`.
+      prices: of models and tools.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0])
+      >>> runs_by_day(rows.traces).periods, runs_by_day(rows.traces).undated
+      ((), 2)
+    """
+    begin, judged = begins(traces), judged_traces(traces, success_at)
+    dated = np.flatnonzero(np.isfinite(begin))
+    step = HOUR if len(dated) and np.ptp(begin[dated]) <= SHORT else DAY
+    moments, of = np.unique(begin[dated] // step, return_inverse=True)
+    place = np.full(len(begin), len(moments))
+    place[dated] = of
+    part = place[np.asarray(traces.graph.trace_ids)[: traces.sizes.events]]
+    costs = part_costs(traces, part, len(moments), prices)
+    unit, found = unit_paid(costs), []
+    for i, (moment, (cost, _)) in enumerate(zip(moments.tolist(), costs, strict=True)):
+        its, at = place == i, datetime.datetime.fromtimestamp(moment * step, datetime.UTC)
+        failed, succeeded = (int((its & kind).sum()) for kind in (judged.failed, judged.succeeded))
+        paid = (cost[unit].total, cost[unit].missing == 0) if unit else (None, False)
+        found.append(
+            Period(f"{at:%Y-%m-%d %H:00}"[: None if step == HOUR else 10], int(its.sum()), failed, failed + succeeded,
+                   *paid)
+        )  # fmt: skip
+    name = "hour" if step == HOUR else "day"
+    return RunsByDay(tuple(found), name, judged.kinds, COST_WORDS.get(unit, ""), len(begin) - len(dated))

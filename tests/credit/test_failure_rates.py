@@ -1,0 +1,172 @@
+"""How often runs fail, with an interval; and what a judge's verdicts on most runs say where people judged some."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from credit.cli import cli
+from credit.doctor.prevalence import Corrected, corrected_rate
+from graphs.task_means import LEAST_TASKS, chance_interval, mean_of_tasks
+
+
+def tasks_of(rng: np.random.Generator, tasks: int, most: int) -> np.ndarray:
+    return np.repeat(np.arange(tasks), rng.integers(1, most + 1, tasks))
+
+
+def luck(rng: np.random.Generator, task: np.ndarray, alike: float) -> np.ndarray:
+    """A number from 0 to 1 of each run, that of its task with this chance."""
+    return np.where(rng.random(len(task)) < alike, rng.random(task[-1] + 1)[task], rng.random(len(task)))
+
+
+def holds(held: list[bool]) -> None:
+    known_to = 2 * (0.05 * 0.95 / len(held)) ** 0.5
+    assert 0.93 - known_to <= np.mean(held) <= 0.97 + known_to, np.mean(held)
+
+
+@pytest.mark.parametrize("draws", [60, pytest.param(600, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("most", "alike"), [(1, 0.0), (3, 0.0), (6, 0.5), (6, 1.0)])
+def test_intervals_of_rates_hold_the_rate(most: int, alike: float, draws: int) -> None:
+    """On average over rates of 5 to 95 %, of any number of tasks that has an interval, single runs or several."""
+    rng, held = np.random.default_rng(3), list[bool]()
+    for tasks in (8, 12, 20, 40, 80):
+        for _ in range(draws):
+            task, chance = tasks_of(rng, tasks, most), rng.uniform(0.05, 0.95)
+            failed = luck(rng, task, alike) < chance
+            low, high = chance_interval(failed, task)
+            held.append(low <= chance <= high)
+            if most == 1:
+                assert mean_of_tasks(failed * 1.0, single=True)[0][1:3] == pytest.approx((low, high))
+    holds(held)
+    assert np.isnan(chance_interval(np.ones(70, bool), np.arange(70) % (LEAST_TASKS - 1))).all()
+
+
+def drawn(
+    rng: np.random.Generator, tasks: int, people: float, most: int, alike: float
+) -> tuple[float, Corrected | None]:
+    """The rate of failures, and what is found of it: people judge this part, in half of draws more of what fails."""
+    task, rate = tasks_of(rng, tasks, most), rng.uniform(0.05, 0.6)
+    failed = luck(rng, task, alike) < rate
+    passes = (luck(rng, task, alike) < np.where(failed, rng.uniform(0.1, 0.9), rng.uniform(0.7, 1))) * 1.0
+    passes[rng.random(len(task)) < rng.choice([0, 0.3])] = np.nan
+    part = np.where(passes == 0, 1.6, 0.7) * people if rng.random() < 0.5 else people
+    known = luck(rng, task, alike) < part
+    return rate, corrected_rate(failed & known, known, passes, task)
+
+
+@pytest.mark.parametrize("draws", [60, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("most", "alike"), [(1, 0.0), (4, 0.0), (4, 0.5), (4, 1.0)])
+def test_intervals_of_corrected_rates_hold_the_rate(most: int, alike: float, draws: int) -> None:
+    rng, held = np.random.default_rng(4), list[bool]()
+    for tasks, people in ((60, 0.25), (60, 0.5), (200, 0.15), (200, 0.3), (600, 0.1)):
+        for _ in range(draws):
+            rate, found = drawn(rng, tasks, people, most, alike)
+            held += [found.low <= rate <= found.high] if found is not None else []
+    assert len(held) > 3 * draws
+    holds(held)
+
+
+def test_a_corrected_rate_by_hand() -> None:
+    """Of 60 that a judge fails people fail 9 of 10, of 140 that it passes 4 of 20."""
+    at = np.arange(200)
+    passes, known = (at >= 60) * 1.0, (at < 10) | (at >= 180)
+    failed = (at < 9) | (at >= 196)
+    found = corrected_rate(failed, known, passes, at)
+    assert found is not None and found.rate == pytest.approx(0.3 * 0.9 + 0.7 * 0.2) and found.traces == 200
+    assert 0.25 < found.low < 0.33 < 0.5 < found.high < 0.6
+    assert corrected_rate(failed, known & (at >= 60), passes, at) is None, "nobody looked at what it fails"
+    assert corrected_rate(failed, at < 7, passes * 0, at) is None
+    passes[100:190] = np.nan  # and 100 without a verdict people fail none of 10
+    apart = corrected_rate(failed, known, passes, at)
+    assert apart is not None and (apart.traces, apart.whole) == (200, True)
+    assert apart.rate == pytest.approx(0.3 * 0.9 + 0.25 * 0.4)
+    inside = corrected_rate(failed, known & ~((at >= 100) & (at < 190)), passes, at)
+    assert inside is not None and (inside.traces, inside.whole) == (110, False), "people know none of the others"
+
+
+def log(tmp_path: Path, passed: tuple[float, float], *, people: str, truth: float = 0.6, runs: int = 240) -> list[str]:
+    """Runs of two sides whose success is the same; a judge passes these parts of what failed, and all that did not, or,
+    below 0, fails these of what succeeded. People look at every third run."""
+    rng, lines, rows = np.random.default_rng(0), list[str](), ["trace,side"]
+    for i in range(runs):
+        good, part = bool(i % 10 < 10 * truth), passed[i % 2]
+        said = good or rng.random() < part if part >= 0 else good and rng.random() >= -part
+        rewards = {"judge": float(said)} | ({"thumb": float(good)} if i % 3 == 0 else {})
+        line = {"trace_id": f"t{i}", "task_id": f"q{i}", "edges": [], "rewards": rewards}
+        line["metrics"] = {"thumb by people": 1.0} if people and i % 3 == 0 else {}
+        line["events"] = [{"id": "e", "type": "message", "agent": "a"}]
+        lines.append(json.dumps(line) + "\n")
+        rows.append(f"t{i},{'new' if i % 2 else 'old'}")
+    (path := tmp_path / "log.jsonl").write_text("".join(lines))
+    (sides := tmp_path / "sides.csv").write_text("\n".join(rows) + "\n")
+    return [str(path), "--sides", str(sides)]
+
+
+def said(command: str, *call: str) -> str:
+    return CliRunner().invoke(cli, [command, *call], catch_exceptions=False).stdout
+
+
+@pytest.mark.parametrize("people", ["people", ""])
+@pytest.mark.parametrize(("passed", "claim"), [((0.05, 0.8), "passes more of what thumb rejects"),
+                                               ((-0.05, -0.6), "fails more of what thumb passes")])  # fmt: skip
+def test_a_judge_that_changed_is_no_change_of_the_runs(
+    tmp_path: Path, passed: tuple[float, float], claim: str, people: str
+) -> None:
+    """ "Runs are better than before (success 0.769 to 0.964)" was said where people saw no change."""
+    call = log(tmp_path, passed, people=people)
+    told = said("summary", *call, "--reward-channel", "judge")
+    assert "new is not surely better or worse than old: success 0." in told and f", but judge {claim} (" in told
+    assert f"but judge {claim} (" in said("metrics", *call, "--reward-channel", "judge")
+    alike = log(tmp_path, (passed[0], passed[0]), people=people)
+    assert "but judge" not in said("summary", *alike, "--reward-channel", "judge")
+
+
+def test_what_people_say_is_not_held_against_a_judge_that_changed(tmp_path: Path) -> None:
+    told = said("summary", *log(tmp_path, (0.05, 0.8), people="people"), "--reward-channel", "thumb")
+    assert "but" not in told.partition("new is ")[2].partition(".")[0]
+
+
+def test_the_head_has_one_rate_of_failures(tmp_path: Path) -> None:
+    """ "16 of 140 failed" led, of a judge that passed most of what people reject."""
+    (path, *_) = log(tmp_path, (0.7, 0.7), people="people")
+    judge, people = (said("summary", path, "--reward-channel", channel) for channel in ("judge", "thumb"))
+    (head,) = (line for line in judge.splitlines() if line.startswith("What failed, by judge: "))
+    assert "with an outcome failed. By thumb 32 of 80 (40 %) did. Corrected by these, " in head
+    assert "of all 240 did." in head and head.count("% interval") == 1
+    rate = head.partition("Corrected by these, ")[2].partition(" of all")[0]
+    assert f"With what judge says of the others, {rate} of all 240 did." in people
+    low, high = (int(end) for end in rate.partition("interval ")[2].removesuffix(" %)").split(" to "))
+    assert low < 40 < high
+    (path, *_) = log(tmp_path, (0.7, 0.7), people="")
+    unsaid = said("summary", path, "--reward-channel", "judge")
+    assert f"By thumb 32 of 80 (40 %) did. If these are right, {rate} of all 240 did." in unsaid, "the log says not who"
+    (few, *_) = log(tmp_path, (0.7, 0.7), people="people", runs=18)
+    assert "By thumb 2 of 6 did: too few to correct the rate by." in said("summary", few, "--reward-channel", "judge")
+
+
+def test_people_that_chose_runs_are_said_to_have(tmp_path: Path) -> None:
+    (path, *_) = log(tmp_path, (0.7, 0.7), people="people")
+    lines = [json.loads(line) for line in Path(path).read_text().splitlines()]
+    for line in lines:  # people look at long ones
+        line["events"] += [
+            {"id": f"e{i}", "type": "message", "agent": "a"} for i in range(3 * ("thumb" in line["rewards"]))
+        ]
+    Path(path).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    told = said("summary", path, "--reward-channel", "judge")
+    assert "of all 240 did, if others are like these, which differ beyond chance: events 4 and 1." in told
+
+
+def test_thirty_runs_have_an_interval_of_their_rate(tmp_path: Path) -> None:
+    """`success 0.5333 –` was all, for fewer than 40 tasks."""
+    (path, *_) = log(tmp_path, (0.0, 0.0), people="people", runs=90)
+    thumbs = path, "--reward-channel", "thumb"
+    row = next(line.split() for line in said("metrics", *thumbs).splitlines() if line.startswith("success "))
+    assert row[:2] + row[3:4] + row[5:] == ["success", "0.6", "to", "30", "30"] and row[2] < "0.43" < "0.75" < row[4]
+    for line in (lines := [json.loads(line) for line in Path(path).read_text().splitlines()]):
+        del line["rewards"]["judge"]
+    Path(path).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert "12 of 30 traces with an outcome failed, 40 % (95 % interval 24 to 58 %)." in said("summary", *thumbs)
