@@ -327,8 +327,9 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
         console.print(words(line), soft_wrap=True)
     rows = [row for row, _ in found.folded()]
     shown = [row for i, row in enumerate(rows) if row.stands_out or i < MOST]
-    tasks = f"#{plural(found.noun)} that differ" if found.within else "#tasks"
-    table = plain_table("mean per trace", f"#{bad}", f"#{good}", f"#{bad} has more", tasks, "95 % interval", "")
+    units = plural(found.noun)
+    tasks = f"#{units} that differ" if found.within else "#tasks"
+    table = plain_table(f"mean over {units}", f"#{bad}", f"#{good}", f"#{bad} has more", tasks, "95 % interval", "")
     for row in shown:
         nothing = 0.5 if row.stands_out else math.nan
         chance, low, high = apart((row.chance, row.low, row.high), percent, 0, beside=nothing)
@@ -389,7 +390,9 @@ def _print_suspects(
         places.insert(1, ("#outcome", 7))
     if many:
         places += [("#traces", 6)] * several
-        places += [(f"#{name}", len(name)) for name in kinds] if suspects[0].failed is not None else []
+        heads = [f"of {count} {name}" if count else name for count, name in zip(counts, kinds, strict=True)]
+        heads = heads if all(suspect.of_failed is None for suspect in suspects) else [*kinds]  # else of each its own
+        places += [(f"#{head}", len(head)) for head in heads] if suspects[0].failed is not None else []
     reason = max(44, console.width // 3)
     rows, texts = [], []
     for suspect in suspects:

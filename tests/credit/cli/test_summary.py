@@ -653,7 +653,7 @@ def test_an_error_is_read_at_any_width_before_the_arguments_of_its_call(
     assert read.count(error) == 4 and "error of execute_b" in read
     head, row = printed.splitlines()[1:3]
     assert columns == "50" or (
-        head.split()[:5] == ["trace", "outcome", "#", "agent", "failed"] and row.split()[2] == "2"
+        head.split()[:7] == ["trace", "outcome", "#", "agent", "of", "2", "failed"] and row.split()[2] == "2"
     )
 
 
