@@ -204,6 +204,7 @@ def read_and_count(
         traces = dataclasses.replace(traces, problems=(*traces.problems, *late), text_columns=corpus.text_columns)
         sources = join.sources()
         sources.add(traces)
+        named = join.outcome if reward == DEFAULT_CHANNEL and join.outcome else named
     traces = dataclasses.replace(traces, outcome=named)
     return judge_channel(traces, reward, corpus.place), sources
 

@@ -53,21 +53,25 @@ class FewWords:
         self._of_trace: dict[str, dict[str, str]] = {name: {} for name in self._words}
         self._varies: set[str] = set()
         self._judges = "reward" in told
-        self._calls: dict[str, dict[str, set[bool]]] = {name: {} for name in self._words}
+        self._calls: dict[str, set[tuple[str, bool | None]]] = {name: set() for name in self._words}
 
     def add(self, trace: str, row: Row, tool: bool | None) -> None:
         """Take in a row of a trace; `tool` is whether it names one, None where the table does not tell."""
         for name, words in list(self._words.items()):
             cell = row.get(name)
+            if cell == self._of_trace[name].get(trace, "") and (cell, tool) in self._calls[name]:
+                continue  # for speed: most cells of such a column say what others of the trace do
             word = str(cell) if isinstance(cell, str | int | float) and not isinstance(cell, bool) else ""
+            is_new = word not in words
             words.setdefault(word)
-            if (cell and not word) or len(word) > LONGEST_WORD or len(words) > MOST_WORDS:
+            if word and self._of_trace[name].setdefault(trace, word) != word and name not in self._varies:
+                self._varies.add(name)
+                is_new = True
+            is_none = (cell and not word) or len(word) > LONGEST_WORD or len(words) > MOST_WORDS
+            if is_none or (is_new and name in self._varies and not all(map(likely_type, words))):
                 del self._words[name], self._of_trace[name]
                 continue
-            if word and self._of_trace[name].setdefault(trace, word) != word:
-                self._varies.add(name)
-            if tool is not None:
-                self._calls[name].setdefault(word, set()).add(tool)
+            self._calls[name].add((word, tool))
 
     def likely(self) -> dict[str, str]:
         """Our name to the first column that seems to be it."""
@@ -86,13 +90,11 @@ class FewWords:
 
     def _is_type(self, name: str) -> bool:
         means = {word: likely_type(word) for word in self._words[name]}
-        of_tools = [self._calls[name].get(word, set()) for word, kind in means.items() if kind == "tool_call"]
-        others = [self._calls[name].get(word, set()) for word, kind in means.items() if kind in _TYPES[0]]
+        apart = {(means[word], tool) for word, tool in self._calls[name]}
         return (
             name in self._varies
-            and all(means.values())
             and all(not kinds.isdisjoint(means.values()) for kinds in _TYPES)
-            and not (any(False in of for of in of_tools) or any(True in of for of in others))
+            and apart.isdisjoint({("tool_call", False), *((kind, True) for kind in _TYPES[0])})
         )
 
     def _is_of_traces(self, name: str, ours: str) -> bool:

@@ -78,6 +78,7 @@ class Join:
     declared: Mapping[str, float] = dataclasses.field(default_factory=dict)  # what words of outcomes mean
     table: str = ""  # the name of the table of rewards
     table_of_groups: str = ""
+    outcome: str = ""  # the name of the column that is read as `reward`, where it has another
     of_both: bool = False  # whether one table has outcomes and groups
     kinds: dict[str, str] = dataclasses.field(default_factory=dict)  # of tasks, by trace
     systems: dict[str, str] = dataclasses.field(default_factory=dict)  # likewise
@@ -164,6 +165,7 @@ class Join:
                 if not key:
                     return
             if near := near_columns(field, dict.fromkeys(names)):
+                self.outcome = next((theirs for theirs, ours in near.items() if ours == "reward"), self.outcome)
                 read = " and ".join(f"`{printable(theirs, 60)}` is read as `{ours}`" for theirs, ours in near.items())
                 expected = f"columns `trace` and `{field}`: {read}"
                 self.problems.append(
