@@ -51,8 +51,10 @@ __all__ = [
     "empty_notes",
     "large_advantages",
     "reason_counts",
+    "shares_no_task",
 ]
 
+NONE_SHARED = "No two traces share a task, so no action has credit"
 ALONE = "the group has one trace, so that the number compares it with no other"
 ALONE_OF_KEY = "no other trace has the key, so that the number compares it with no other"
 
@@ -521,21 +523,31 @@ def alone_mask(traces: Traces) -> np.ndarray:
 
 def empty_notes(traces: Traces, credit: Credit, method: str) -> list[str]:
     """The lines that stand in the place of an empty table: why no action has an advantage."""
-    lines = [f"No action has an advantage by {method}."]
-    lines += [
-        f"  {counted(count, 'action')} without: {reason}" for reason, count in reason_counts(traces, credit).items()
+    if shares_no_task(traces):
+        return [f"{NONE_SHARED}."]
+    reasons = reason_counts(traces, credit).items()
+    return [
+        f"No action has an advantage by {method}.",
+        *(f"  {counted(count, 'action')} without: {reason}" for reason, count in reasons),
     ]
-    if not divided_tasks(traces) and alone_mask(traces)[: traces.sizes.events].all():
-        lines.append("No group can be compared: each has one trace.")
-    return lines
+
+
+def shares_no_task(traces: Traces) -> bool:
+    """Whether each task has one trace, so that no two can be compared.
+
+    Args:
+      traces: what was read.
+    """
+    return not divided_tasks(traces) and bool(alone_mask(traces)[: traces.sizes.events].all())
 
 
 def credit_hints(traces: Traces, hints: list[str], *, told: bool) -> list[str]:
-    """These hints, and what gives more actions credit: other groups and, unless units are told apart, other methods."""
+    """These hints, and what gives more actions credit: other groups, else other methods unless units are told apart."""
     hints = [*hints]
     if (tasks := divided_tasks(traces)) and not any(hint.startswith("`--group-by") for hint in hints):
         hints.append(f"{divided_note(tasks)}.")
-    elif not tasks and alone_mask(traces)[: traces.sizes.events].all():
-        hints.append("`--groups FILE`, a table with columns `trace` and `group`, says which traces share a task.")
+    elif shares_no_task(traces):
+        says = "`--groups FILE`, a table with columns `trace` and `group`, says which"
+        return [*hints, f"{says} traces share a task." if told else f"{NONE_SHARED}: {says} do."]
     choose = "`credit choose` names the methods that these logs allow, and what could be logged."
     return hints if told else [*hints, choose]

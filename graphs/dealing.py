@@ -7,6 +7,7 @@ tasks gets its own probability.
 from __future__ import annotations
 
 import collections
+import itertools
 import math
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -70,8 +71,9 @@ def dealt(scores: np.ndarray, chosen: np.ndarray, stratum: np.ndarray) -> Dealt:
     step = float(gaps[gaps > 0].min())
     whole = (ends[1] - ends[0] <= GRID * step) and bool(np.all(np.abs(score / step - np.rint(score / step)) < 1e-6))
     count = np.rint(score / (step if whole else (ends[1] - ends[0]) / GRID)).astype(np.int64)
-    parts = np.split(count, np.flatnonzero(np.diff(of)) + 1)
-    strata = collections.Counter(zip(many_of[rank == 0].tolist(), map(tuple, parts), strict=True))
+    numbers, begins = count.tolist(), [0, *(np.flatnonzero(np.diff(of)) + 1).tolist(), len(count)]
+    parts = (tuple(numbers[a:b]) for a, b in itertools.pairwise(begins))
+    strata = collections.Counter(zip(many_of[rank == 0].tolist(), parts, strict=True))
     if len(count) > WORK // GRID or _work(strata) > WORK:
         return _normal(score, float(score[chosen].sum()), ends, step, of, many_of[rank == 0])
     chance = np.ones(1)
@@ -121,11 +123,12 @@ def _sums(part: tuple[int, ...], many: int) -> np.ndarray:
 
 def _added(chance: np.ndarray, one: np.ndarray) -> np.ndarray:
     """The chances of sums of two independent counts."""
-    if np.count_nonzero(one) > np.count_nonzero(chance):
-        chance, one = one, chance
+    numbers = one.nonzero()[0]
+    if len(numbers) > np.count_nonzero(chance):
+        chance, one, numbers = one, chance, chance.nonzero()[0]
     total = np.zeros(len(chance) + len(one) - 1)
-    for number in np.flatnonzero(one).tolist():
-        total[number : number + len(chance)] += one[number] * chance
+    for number, part in zip(numbers.tolist(), one[numbers].tolist(), strict=True):
+        total[number : number + len(chance)] += part * chance
     return total
 
 

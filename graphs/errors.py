@@ -14,6 +14,7 @@ __all__ = [
     "DUPLICATE_TRACE",
     "RUN_ERROR",
     "RUN_LIMIT",
+    "UNREAD_METADATA",
     "ArrayTypeError",
     "CapacityError",
     "CreditError",
@@ -33,12 +34,15 @@ RUN_ERROR, RUN_LIMIT = "run-error", "run-limit"
 """Kinds of notes on runs that ended in an error, and of those that ended at a limit by one: the value is its words."""
 DUPLICATE_TRACE = "duplicate-trace"
 """The kind of each trace that shares its id with one that differs."""
+UNREAD_METADATA = "unread-metadata"
+"""The kind of a note on keys of metadata that seem to be a system or a kind of task."""
 _INFORMATION = frozenset(
     {"no-events", "same-file", "several-rewards", "category-score", "repeated-run", "repeated-header", "repeated-lines",
      "repeated-rows", "groups-of-some", "retyped-rewards", "unfinished-task", "unfinished-line", "foreign-files",
      "invalidated", RUN_ERROR, RUN_LIMIT, "earlier-outcome", "attached-orphans", "cut-short", "outside-caller",
      "time-unit", "times-of-ends", "cache-beside", "made-calls",
-     "lone-subagent", "missing-subagent", "near-key", "unread-columns", "unnamed-agent", "unordered-rows",
+     "lone-subagent", "missing-subagent", "near-key", "unread-columns", UNREAD_METADATA,
+     "unnamed-agent", "unordered-rows",
      "untold-outcomes", "worded-outcomes", "several-versions", "outcome-again", "some-without-group",
      "group-over-files", "look-alike-ids", "some-without-event-reward", "rewards-at-one-time", "unknown-kind",
      "near-columns", "number-as-text",
@@ -52,17 +56,17 @@ which may come from a cache, the last line of a session or of CSV without its li
 written, files of a run's folder that its harness did not write, a run whose outcome its harness withdrew, a run that
 ended in an error, one that an error ended at a limit, an outcome that a log states at an earlier moment, too, a trace
 whose loose pieces were attached on request, a trace that lacks spans above others, a trace without a root span in a log
-without any, times that cannot be in seconds, ends of events in place of their begins, tool
-calls that the model calls of a table made, a session of a sub-agent that
-reads as a trace, a sub-agent whose session is not among the files, a key that is not read and almost is one, columns of
-a table that nothing reads, a row of a table without the agent that others of its trace have, a row of a table that
-stands behind a later one, rows of a table that were put in the order that they state, rows of a table that tell no
-order of agents, or none at all, a table of outcomes or groups under other names, one whose outcomes are words, numbers
-that some rows write as texts, rows that say that nobody can tell the outcome, groups of several versions of the policy,
-groups over several files of a trainer that state no version, rewards of rows that are the outcome again, traces of a
-table without the group that its others have, rows of a table without a reward of their own that others have, spans of a
-kind that their format does not know, calls of which several places of a log state different counts, traces of whose
-outcome a log states several numbers and not which counts, and ids that differ only as a person overlooks."""
+without any, times that cannot be in seconds, ends of events in place of their begins, tool calls that the model calls
+of a table made, a session of a sub-agent that reads as a trace, a sub-agent whose session is not among the files, a key
+that is not read and almost is one, columns of a table that nothing reads, keys of metadata that seem to be a system or
+a kind of task, a row of a table without the agent that others of its trace have, a row of a table that stands behind a
+later one, rows of a table that were put in the order that they state, rows of a table that tell no order of agents, or
+none at all, a table of outcomes or groups under other names, one whose outcomes are words, numbers that some rows write
+as texts, rows that say that nobody can tell the outcome, groups of several versions of the policy, groups over several
+files of a trainer that state no version, rewards of rows that are the outcome again, traces of a table without the
+group that its others have, rows of a table without a reward of their own that others have, spans of a kind that their
+format does not know, calls of which several places of a log state different counts, traces of whose outcome a log
+states several numbers and not which counts, and ids that differ only as a person overlooks."""
 
 
 LONGEST_ID = 200  # characters of a trace's id in a message

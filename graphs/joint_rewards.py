@@ -76,12 +76,15 @@ def _before_the_last(graph: EventGraph, decision: np.ndarray, least: int) -> np.
 
 def turn_ends(graph: EventGraph) -> np.ndarray:
     """`graphs.turn_ends.ends_of_turns` on the host: int [E]."""
-    at = np.arange(graph.num_events)
+    place, trace = np.arange(graph.num_events), np.asarray(graph.trace_ids)
     if graph.joint_mask is None:
-        return at
-    at = np.where(np.asarray(graph.joint_mask), len(at), at)
-    ends: np.ndarray = np.minimum(np.minimum.accumulate(at[::-1])[::-1], len(at) - 1)
-    return ends
+        return place
+    stops = np.asarray(graph.event_mask) & ~np.asarray(graph.joint_mask)
+    ends = np.minimum.accumulate(np.where(stops, place, len(place))[::-1])[::-1]
+    within = ends < len(place)
+    within &= trace[np.where(within, ends, 0)] == trace  # a prefix may end within the turn
+    at: np.ndarray = np.where(within, ends, place)
+    return at
 
 
 def at_turn_ends(graph: EventGraph, step: np.ndarray) -> np.ndarray:

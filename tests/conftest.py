@@ -42,6 +42,9 @@ if importlib.util.find_spec("hypothesis") is not None:  # not in the environment
 # and pytest collected: a fifth of the time of collecting tests, and a second now and then in a test.
 gc.set_threshold(500_000, 100, 50)
 
+# What a test writes need not outlast a power cut: the disk took 12 ms a file, in which nothing ran.
+os.fsync = os.fstat  # type: ignore[assignment]
+
 # Threads of linear algebra wait for work by spinning: a tenth of the time of two workers on two cores. They are started
 # with NumPy, so this is for workers and commands.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"

@@ -292,7 +292,7 @@ def _slot(axes: Axes) -> float:
         return 0.0
     whole, room = axes.figure.bbox.width, axes.get_window_extent()
     middle = (room.x0 + room.x1) / 2
-    return float(min(0.95 * whole / columns, 1.96 * middle, 1.96 * (whole - middle)))
+    return float(min(0.9 * whole / columns, 1.96 * middle, 1.96 * (whole - middle)))
 
 
 def _wrap(text: Text, length: float, along: str, least: float) -> bool:

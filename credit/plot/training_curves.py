@@ -27,7 +27,7 @@ DASHES: tuple[Any, ...] = ("-", (0, (4, 2)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 APART = 0.008
 """Of the height, about the width of a line: curves that are nowhere so far apart are drawn as one."""
 RATES = {"†": "† not the rate of the first on some task", "‡": "‡ rate at edge on some task"}
-OWN_RATES = "own rates: each method's best of those tried"
+OWN_RATES = "best rates: each method's own"
 BANDS = 3
 """Bands of more curves than these mix to one grey: then the first curve and the first of your own have one."""
 EVERY = 6  # of 31 points of a curve from one of its markers to the next; those of the next curve lie between them
@@ -71,7 +71,8 @@ def draw_training(
     rows = runs(rows)
     signals = signals or list(dict.fromkeys(row["signal"] for row in rows))
     drawn = _panels(rows)
-    columns = min(columns, len({row["task"] for row in rows}) if len(drawn) > columns else len(drawn))
+    tasks = len({row["task"] for row in rows})
+    columns = min(columns, tasks if tasks > 1 else len(drawn))
     lines = -(-len(drawn) // columns)
     figure = new_figure(max(5.0, 2.5 * columns), 2.6 * lines)
     panels = figure.subplots(lines, columns, squeeze=False, sharex=True).ravel()
@@ -115,7 +116,7 @@ def draw_training(
     lying = lying_on([(name, medians[signal]) for name, signal in zip(names, signals, strict=True)], APART, places)
     refused = refused_caption((shown_name(r["signal"]), r.get("answered", 1.0)) for r in rows if r["signal"] in signals)
     left_out = absent_caption(absent, shown_name)
-    own = {row["learning_rate"] for row in rows if "learning_rate" in row}
+    own = {row["learning_rate"] for row in rows if row["signal"] in signals and "learning_rate" in row}
     rate = OWN_RATES if len(own) > 1 or len(rates) > 1 or several else f"learning rate {min(own):g}" if own else ""
     stated = (
         size,
@@ -144,7 +145,7 @@ def _panels(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
         for rate, one in {0.0: row, **row.get("at_rates", {})}.items():
             found.setdefault((rate, row["task"]), []).append(one)
     several = len({rate for rate, _ in found}) > 1
-    titles = {0.0: ", own rates"} | {rate: f", all at {rate:g}" for rate, _ in found if rate}
+    titles = {0.0: ", best rates"} | {rate: f", all at {rate:g}" for rate, _ in found if rate}
     return {
         printable(task, 40) + titles[rate] * several: found[rate, task]
         for rate, task in sorted(found, key=lambda at: at[0])

@@ -85,8 +85,8 @@ class CauseEvidence:
             found = f"{found}{',' if self.once else ':'} {verdict}" if found else verdict
             return "; ".join(filter(None, (alike, found, harder)))
         (differ, tasks), failed = self.differing, self.failed_alone
-        found = f"within {counted(tasks, self.noun)}{side} the {bad} trace has it and the {good} one not"
-        found += f" in {failed} of {counted(differ, 'differing pair')}"
+        found = f"within {counted(tasks, self.noun)}{side}, of {counted(differ, 'pair')} of a {bad} and a {good} trace"
+        found += f" that differ in it, the {bad} one has it in {failed}"
         why = [harder] * bool(there or apart or self.low is None)  # without a test within tasks it is between them
         if self.low is None or self.high is None:
             undecided = "too few tasks to tell" if self.noun == "task" else undecided

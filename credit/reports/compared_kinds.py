@@ -341,15 +341,17 @@ def models_and_systems(traces: Traces) -> np.ndarray:
     Args:
       traces: what was read.
     """
-    names = [[name or "" for name in traces.traces[of].to_pylist()] for of in ("model", "system")]
-    model, (_, found) = np.array(names[0], str), np.unique(np.array(names, str), axis=1, return_inverse=True)
-    return np.where((model == "") & (model != "").any(), -1, found.ravel())
+    models, systems = (traces.traces[of].to_pylist() for of in ("model", "system"))
+    names = [(model or "", system or "") for model, system in zip(models, systems, strict=True)]
+    number, some = {name: i for i, name in enumerate(sorted({*names}))}, any(models)
+    return np.array([-1 if some and not name[0] else number[name] for name in names], np.int64)
 
 
 def _several(unit: np.ndarray, model: np.ndarray) -> np.ndarray:
     """Whether the unit of each trace has several models: bool [n]."""
-    met = np.unique(np.stack([unit, model])[:, model >= 0], axis=1)
-    several: np.ndarray = (np.bincount(met[0], minlength=unit.max(initial=-1) + 1) > 1)[unit]
+    known, one = model >= 0, np.zeros(unit.max(initial=-1) + 1, np.int64)
+    one[unit[known]] = model[known]
+    several: np.ndarray = (np.bincount(unit, known & (model != one[unit])) > 0)[unit]
     return several
 
 

@@ -208,8 +208,8 @@ def durations(facts: EventFacts) -> Durations:
     if waits_untold.any():
         since, turn = _ended_before(trace, time, end), turn_ends(traces.graph)[:n]
         before = np.full(n, np.inf)
-        np.minimum.at(before, turn, since)
-        since = before[turn]  # nobody waits for those who act at once
+        np.fmin.at(before, turn, since)
+        since = np.minimum(since, before[turn])  # nobody waits for those who act at once
         waits_untold &= since > latest
         latest[waits_untold] = since[waits_untold]
     interval = np.where(np.isfinite(latest), np.maximum(time - latest, 0), 0.0)  # that the event ends

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import weakref
 from collections.abc import Iterator
 
 import numpy as np
@@ -178,8 +179,25 @@ def ended_early(
     return early, told
 
 
-def ends(traces: Traces, calls: ToolCalls, times: Clock | None = None) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+_met: weakref.WeakKeyDictionary[ToolCalls, list[tuple[str, np.ndarray, np.ndarray]]] = weakref.WeakKeyDictionary()
+"""Ends by the calls of their batch: the causes of a summary ask six times."""
+
+
+def ends(traces: Traces, calls: ToolCalls, times: Clock | None = None) -> list[tuple[str, np.ndarray, np.ndarray]]:
     """Ways to end early, with the event at which each trace does, -1 where none, and whether its log tells.
+
+    Args:
+      traces: what was read.
+      calls: its tool calls; what is found is kept with them.
+      times: its clock, where it is known already.
+    """
+    if calls not in _met:
+        _met[calls] = [*_ends(traces, calls, times)]
+    return _met[calls]
+
+
+def _ends(traces: Traces, calls: ToolCalls, times: Clock | None) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """`ends`, anew.
 
     A trace ends in a call without a result if neither a person's answer to the call nor an action comes after it, by
     the clock of the log (`credit.reports.clock`). A log tells of such ends as `ToolCalls.by_results` has it, and a

@@ -287,24 +287,27 @@ def _events(traces: Traces, view: _View, index: int, first: int, last: int, limi
     table = _table(title, "##", "event", "agent", "type", "act", "causes", *heads)
     one_line = limit < WHOLE
     for column in table.columns:
-        column.no_wrap = one_line or column.header not in ("event", "text")
+        column.no_wrap = column.header not in (WIDEST if one_line else ("event", "text"))  # else it is cut first
         if one_line:
             column.overflow = "ellipsis"
             column.max_width = WIDEST.get(str(column.header))
         if one_line and column.header == "text":
-            column.min_width, column.ratio, table.expand = LEAST_TEXT, 1, True
+            column.width, column.ratio, table.expand = LEAST_TEXT, 1, True  # the least width, beside `ratio`
     for place, row in enumerate(rows):
         if place and row.position != rows[place - 1].position + 1:
             table.add_row("…", *[""] * (5 + len(optional)))
-        table.add_row(
-            str(row.position),
+        cells = [
+            Text(str(row.position)),
             _text(row.event),
             _text(row.who),
-            row.type,
-            "yes" if row.action else "",
-            _causes(row, 1 if one_line else MOST_CAUSES),
+            Text(row.type),
+            Text("yes" if row.action else ""),
+            Text(_causes(row, 1 if one_line else MOST_CAUSES)),
             *(_text("" if getattr(row, name) is None else getattr(row, name), limit) for name in optional),
-        )
+        ]
+        for cell in cells if one_line else ():
+            cell.no_wrap = True
+        table.add_row(*cells)
     return table
 
 

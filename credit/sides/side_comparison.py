@@ -167,7 +167,8 @@ class SideComparison(ComparedSides):
                 changes.append(f"{change} {_seen(row)}".rstrip())
         if ratios := " and ".join(f"{' and '.join(of)} {place}" for place, of in times.items()):
             said = f"{said}, at {ratios}" if said else f"{second} {'take' if dated else 'takes'} {ratios}"
-        told = [*filter(None, [said]), *["other tasks may differ"] * few, *beside, *changes, *self._who_changed()]
+        told = [*filter(None, [said]), *["other tasks may differ"] * few, *beside, *changes, *self._who_failed()]
+        told += self._who_changed()
         told += [*up_to(self._slower()), *undecided, *against, *[self.mix] * bool(self.mix)]
         return self._begun(f"{'; '.join(told)}.") if told else ""
 
@@ -193,6 +194,12 @@ class SideComparison(ComparedSides):
             for one in self.times
             if one.is_told and not (one.of_model and self._who_changed())
         ]
+
+    def _who_failed(self) -> list[str]:
+        """Which tools fail, or give nothing, more or less often beyond chance."""
+        every = (("failures", self.failing), ("empty results", self.empty))
+        return [f"{what} per call of {one.told()}" for what, found in every
+                for one in [one for one in found if one.share.stands_out][:MOST_NAMED]]  # fmt: skip
 
     def _who_changed(self) -> list[str]:
         """Which agents cost, write or read more in a run in which they act, of the first of these that any has more of:
@@ -307,6 +314,10 @@ class SideComparison(ComparedSides):
         """
         return "; ".join(self._of_each_cost(certain))
 
+    @property
+    def _tests_agents(self) -> bool:
+        return any(one.test is not None and one.test.p is not None for of in self.agents.values() for one in of)
+
     def _of_each_cost(self, certain: bool) -> list[str]:
         """`by_agent` of each cost, and of runs in which agents act."""
         own = {name: any(one.rises is not None for one in of) for name, of in self.agents.items()}
@@ -314,9 +325,8 @@ class SideComparison(ComparedSides):
         rows = rows or [row for row in self.rows if row.metric in own and not certain]
         told = [agents_of_change(row, self.agents[row.metric], self.alone) for row in rows]
         told += [one for name, of in self.agents.items() for one in agents_that_changed(name, of)]
-        tested = any(one.test is not None and one.test.p is not None for row in rows for one in self.agents[row.metric])
         starred = any(own[row.metric] for row in rows)
-        end = "* beyond chance" if starred else "agents undecided" if tested else "agents not tested"
+        end = "* beyond chance" if starred else "agents undecided" if self._tests_agents else "agents not tested"
         told = [*filter(None, told)]
         return [*told[:-1], f"{told[-1]}; {end}"] if told else []
 
@@ -473,7 +483,14 @@ class SideComparison(ComparedSides):
         of_trace = "means of a trace: " * (not numbers.startswith(OTHERS))
         lines += sentences(numbers and f"{of_trace}{numbers}")
         times = told_times(self.times)
-        whose = self.by_team(), self.by_owner(), self.by_tool(), times, self.by_verdict(), self.by_agent()
+        whose = (
+            self.by_team(),
+            self.by_owner(),
+            self.by_tool(),
+            times,
+            self.by_verdict(certain=True),
+            self.by_agent(certain=self._tests_agents),
+        )
         return lines + sentences(*whose)
 
     def hints(self) -> list[str]:

@@ -40,6 +40,14 @@ class ToolFailures:
     calls: tuple[int, int]
     share: SideDifference
 
+    def told(self) -> str:
+        """The counts; the shares by task, which are tested, stand beside counts that do not go their way."""
+        before, after = (some / every for some, every in zip(self.failed, self.calls, strict=True))
+        means = " to ".join(percent(mean) for mean in (self.share.first, self.share.second))
+        unlike = (after - before) * self.share.difference <= 0
+        sides = " to ".join(map(part_of, self.failed, self.calls))
+        return f"{printable(self.tool, 60)} {sides}{f', by task {means}' * unlike}"
+
 
 def tool_failures(traces: Traces, side: np.ndarray, calls: ToolCalls, untold: np.ndarray) -> list[ToolFailures]:
     """The tools that both sides call, those that differ most clearly first.
@@ -113,17 +121,6 @@ def _of_tools(
 
 def failing_tools(found: Sequence[ToolFailures], what: str = "failures") -> str:
     """The tools whose share of failed calls, or of empty results, differs beyond chance, with their counts; "" without
-    any.
-
-    The shares by task, which are tested, stand beside counts that do not go their way.
-    """
-    told = []
-    for one in found:
-        if one.share.stands_out:
-            before, after = [some / every for some, every in zip(one.failed, one.calls, strict=True)]
-            sides = map(part_of, one.failed, one.calls)
-            means = " to ".join(percent(mean) for mean in (one.share.first, one.share.second))
-            unlike = (after - before) * one.share.difference <= 0
-            told.append(f"{printable(one.tool, 60)} {' to '.join(sides)}{f', by task {means}' * unlike}")
-    every = "; ".join(up_to(told, MOST_TOLD))
-    return f"{what} per call, which have a test of their own: {every}" if told else ""
+    any."""
+    every = "; ".join(up_to([one.told() for one in found if one.share.stands_out], MOST_TOLD))
+    return f"{what} per call, which have a test of their own: {every}" if every else ""

@@ -35,6 +35,7 @@ from graphs.formats.common.scores import Score, place_scores
 from graphs.formats.common.span_tree import Kind, Roots, Span, add_span, kind_of, roots_of
 from graphs.formats.common.stop_reasons import stop_reason
 from graphs.formats.common.team_writing import Written, write_spans
+from graphs.formats.common.trace_metadata import stated_metadata
 from graphs.formats.common.traced import order_by_start
 from graphs.reading.decode import decode, decode_record, object_text
 from graphs.reading.documents import Document, Place, documents
@@ -299,6 +300,8 @@ def _record(trace_id: str, trace: _Trace, beside: Roots, askers: frozenset[str])
     group = next((run.reference_example_id for run in trace.runs.values() if run.reference_example_id), trace_id)
     record = TraceRecord(trace_id, group, *trace.place, format="langsmith", sources=list(trace.files))
     record.system = _system(trace)
+    for run in _roots(trace):
+        record.metadata = record.metadata or stated_metadata(run.extra.metadata if run.extra else b"")
     try:
         spans = _in_order(trace, trace_id)
         keep_agents(spans, askers)

@@ -27,6 +27,7 @@ from graphs.formats.common.input_tokens import ChatUsage
 from graphs.formats.common.placed import nested_documents
 from graphs.formats.common.span_tree import Kind, Span, add_span, kind_of, roots_of
 from graphs.formats.common.team_writing import write_spans
+from graphs.formats.common.trace_metadata import stated_metadata
 from graphs.formats.common.traced import order_by_start
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document, Place, documents
@@ -72,6 +73,7 @@ class _Item(msgspec.Struct):
     id: str | None = None
     trace_id: str | None = None
     workflow_name: str | None = None
+    metadata: msgspec.Raw = msgspec.Raw()
     spans: msgspec.Raw = msgspec.Raw()
     traces: msgspec.Raw = msgspec.Raw()
     data: msgspec.Raw = msgspec.Raw()
@@ -123,6 +125,7 @@ class _Trace:
 
     place: Place
     name: str = ""
+    metadata: dict[str, str] = dataclasses.field(default_factory=dict)
     spans: dict[str, Span] = dataclasses.field(default_factory=dict)
     files: dict[str, None] = dataclasses.field(default_factory=dict)
 
@@ -159,6 +162,7 @@ class _Log:
                 raise TraceError(Problem("missing-field", place.file, place.line, "id", shown, expected))
             trace = self._trace(item.id, place)
             trace.name = trace.name or item.workflow_name or ""
+            trace.metadata = trace.metadata or stated_metadata(item.metadata)
             return [(span, item.id) for span in nested_documents(document, item.spans, "spans", item.id)]
         for field, elements in (("traces", item.traces), ("data", item.data)):
             if bytes(elements):
@@ -202,6 +206,7 @@ class _Log:
             if name in self.refused:
                 continue
             record = TraceRecord(name, name, *trace.place, format="openai-agents", sources=list(trace.files))
+            record.metadata = trace.metadata
             try:
                 spans = order_by_start(trace.spans.values(), name, "started_at")
                 write_spans(record, spans, trace.name or "workflow", beside=beside)

@@ -20,6 +20,7 @@ from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, NothingReadError, Problem, TraceError
 from graphs.formats import FORMATS, GROWING
 from graphs.logs.companions import without_companions
+from graphs.logs.metadata_columns import WITH_METADATA, names_metadata, read_metadata
 from graphs.logs.outcome_rows import OutcomeRows
 from graphs.logs.run_states import ATTACH, KEEP, apply_run_states
 from graphs.logs.worded_outcomes import read_words
@@ -66,7 +67,7 @@ class Corpus:
       problems: why other files are not read.
       ignored: names of files that are no logs.
       limits: bounds on files, records and traces.
-      columns: for the table reader, the columns by meaning.
+      columns: the columns of tables, or keys of metadata, by meaning.
       is_detected: whether the content told the formats, and not the user.
       outcomes: what words of outcomes mean.
       types: what words of types mean in tables, as of `check_types`.
@@ -126,7 +127,8 @@ class Corpus:
             items = reader_of(name).read(members, **options) if members else iter(())
             is_silent = True
             whole = undamaged(items, members, FORMATS[name].holds, self.problems, FORMATS[name].states)
-            read = read_words(whole, self.outcomes, by_file=name == "table")
+            stated = read_metadata(whole, self.columns) if name in WITH_METADATA else whole
+            read = read_words(stated, self.outcomes, by_file=name == "table")
             for item in outcomes.noted(apply_run_states(read, errors, orphans)):
                 is_silent = False
                 if attaches != (orphans == ATTACH):
@@ -168,7 +170,8 @@ def open_logs(
     Args:
       *paths: files, folders, "-" for standard input, addresses of object storage.
       format: the format of all files; by default the content of each tells it.
-      columns: the columns of a trainer's table by meaning, which say that files are tables (`_own_format`).
+      columns: the columns of a trainer's table by meaning, which say that files are tables (`_own_format`), unless
+        they are keys of a log's metadata (`graphs.logs.metadata_columns`).
       limits: bounds on files, records and traces.
       tables: the tables of rewards and groups, which are no logs where a folder holds them.
       progress: wraps the iteration over files.
@@ -181,6 +184,7 @@ def open_logs(
     """
     if format is not None and format not in FORMATS:
         raise CreditError(f"format is {format!r}; expected {one_of(format, FORMATS)}")
+    of_traces = format is None and not types and names_metadata(columns)
     mapped = None if format or not (columns or types) else frozenset((columns or {}).values())
     format = format or ("table" if columns or types else None)
     real_folder.cache_clear()  # a link may lead elsewhere since
@@ -193,7 +197,9 @@ def open_logs(
     if not sources and not problems:
         count = counted(len(ignored) + len(of_tables), "file")
         raise NothingReadError(f"no log among {count} of {place}; logs end in .json, .jsonl, .csv, .parquet, …")
-    members, refused, results = sort_sources(progress(sources), format, mapped)
+    members, refused, results = sort_sources(progress(sources), None if of_traces else format, mapped)
+    if of_traces and not any(members[name] for name in ("table", *WITH_METADATA)):
+        members, refused, results = sort_sources(sources, format, mapped)
     ignored += [*of_tables, *results]
     return Corpus(
         place, members, problems + refused, ignored, limits, columns, format is None, outcomes or {}, types or {}

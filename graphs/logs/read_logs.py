@@ -74,7 +74,8 @@ def read(
       groups: tasks kept outside the log, in the same forms, with columns `trace` and `group`. A trace with a bad row is
         left out, because its group is unknown. A file may state `task_kind` and `system` beside them, or beside
         one of them: without groups each trace keeps its own.
-      columns: for the table reader, the columns by meaning: `{"trace": "traj_uid", "group": "uid", ...}`.
+      columns: for the table reader, the columns by meaning: `{"trace": "traj_uid", "group": "uid", ...}`. For traces
+        with metadata of their own, keys of these: `{"system": "release", "task_kind": "kind"}`.
         Beside another outcome the column of `reward` is a channel of its own name.
       outcomes: what words of outcomes mean, as `{"escalated": 0}`, in capitals or not, in tables, `rewards` and scores.
         Pairs such as pass and fail are known; a trace whose word is not has no outcome, and is a problem.
@@ -203,6 +204,7 @@ def read_and_count(
         traces = dataclasses.replace(traces, problems=(*traces.problems, *late), text_columns=corpus.text_columns)
         sources = join.sources()
         sources.add(traces)
+        named = join.outcome if reward == DEFAULT_CHANNEL and join.outcome else named
     traces = dataclasses.replace(traces, outcome=named)
     return judge_channel(traces, reward, corpus.place), sources
 

@@ -86,8 +86,8 @@ def test_that_a_judge_became_kinder_is_told_by_side(tmp_path: Path) -> None:
         assert one["found"] is False and one["of_sides"].keys() == {"r1", "r2"} and one["low"] > 0.8
 
 
-@pytest.mark.parametrize("draws", [25, pytest.param(600, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("spread", [0.0, 1.0])
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize(("spread", "draws"), [(1.0, 25), (1.0, 600), (0.0, 600)])
 def test_the_interval_holds_the_chance(spread: float, draws: int) -> None:
     """Over tasks of 2 to 6 runs, of which a judge knows more or less: its numbers differ by N(effect, spread)."""
     rng, rights = np.random.default_rng(17), list[bool]()

@@ -74,8 +74,8 @@ def batch() -> Callable[..., tuple]:
         expected = by_hand(**columns)
         n, traces = expected[0].num_events, expected[0].num_traces
         rewards = None if rows.event_reward is None else rows.event_reward[:n]
-        # What a turn is, and which traces share a beginning, tests/definitions and tests/graphs/structure say.
-        real = dataclasses.replace(unpad(graph), turn_ids=expected[0].turn_ids, cluster_ids=None)
+        # What a turn is, which traces share a beginning and who acts at once, tests of definitions and graphs say.
+        real = dataclasses.replace(unpad(graph), turn_ids=expected[0].turn_ids, cluster_ids=None, joint_mask=None)
         found = real, outcome[:traces], rewards, {name: values[:n] for name, values in evidence.items()}
         jax.tree.map(np.testing.assert_array_equal, found, expected)
         np.testing.assert_array_equal(rows.event, np.arange(n))

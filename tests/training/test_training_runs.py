@@ -493,7 +493,7 @@ def test_all_are_trained_at_the_common_rates_on_the_seeds_of_results(tmp_path: P
     figure = draw_training(rows)
     assert len({axes.get_ylim() for axes in figure.axes}) == 1
     panels = [axes.get_title() for axes in figure.axes]
-    assert panels == ["pivotal, own rates", f"pivotal, all at {ONE[0]:g}", "pivotal, all at 0.2"]
+    assert panels == ["pivotal, best rates", f"pivotal, all at {ONE[0]:g}", "pivotal, all at 0.2"]
     with pytest.raises(CreditError, match="common_rates is"):
         run_training(["zero"], ["pivotal"], 1, TINY, learning_rates=ONE, common_rates=(0.0,))
 

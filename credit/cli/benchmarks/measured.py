@@ -97,6 +97,7 @@ HELD = {
     "train": {
         "rate": "Learning rates that were chosen",
         "area": "Area under the learning curve",
+        "area at one rate": "Area under the learning curve at one rate",
         "final": "End of the learning curve",
         "events to 90 %": "Events until 90 % is learned",
         "ahead": "Seeds ahead",

@@ -151,7 +151,7 @@ def summary(
     differences = outcome_differences(traces, success_at=success_at, calls=calls, side=side, of_model=of_model,
                                       paid=agents_paid(traces, prices))  # fmt: skip
     if has_outcomes(traces):
-        from credit.method_summary import credit_hints, empty_notes, reason_counts
+        from credit.method_summary import credit_hints, empty_notes, reason_counts, shares_no_task
         from credit.reports.corpus import divided_tasks
         from credit.reports.trace_returns import precision_notes
         from credit.reports.who_matters import alike_note, who_matters
@@ -174,6 +174,8 @@ def summary(
                 shown = units
             unsaid = "" if place[1:] in note else place
             last = [note, unsaid, *precision_notes(traces)] if units else empty_notes(traces, credit, method)
+            if not units and shares_no_task(traces):
+                last = []  # the hint says it once
             hints = credit_hints(traces, differences.hints(), told=bool(shown))
     most = None if all_ else FEW if has_outcomes(traces) else MANY
     result = triage(
@@ -250,7 +252,7 @@ def summary(
         print_lines(console, "", [*costs, *stated_lines(stated, len(ids), of_prices)])
         if result.quiet:
             _print_first(console, result, given_inputs(ctx), ids)
-        left_out = [] if none or paid.all() else [_without_credit(paid, unscored)]
+        left_out = [] if none or paid.all() or not last else [_without_credit(paid, unscored)]
         print_lines(console, "", [*last, *left_out])
         hints += [MORE_ON_SYSTEMS] * (compared is not None and chosen is None)
         hints += [TO_LABEL] if unscored and not channels_instead(traces) else []
@@ -325,8 +327,9 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
         console.print(words(line), soft_wrap=True)
     rows = [row for row, _ in found.folded()]
     shown = [row for i, row in enumerate(rows) if row.stands_out or i < MOST]
-    tasks = f"#{plural(found.noun)} that differ" if found.within else "#tasks"
-    table = plain_table("mean per trace", f"#{bad}", f"#{good}", f"#{bad} has more", tasks, "95 % interval", "")
+    units = plural(found.noun)
+    tasks = f"#{units} that differ" if found.within else "#tasks"
+    table = plain_table(f"mean over {units}", f"#{bad}", f"#{good}", f"#{bad} has more", tasks, "95 % interval", "")
     for row in shown:
         nothing = 0.5 if row.stands_out else math.nan
         chance, low, high = apart((row.chance, row.low, row.high), percent, 0, beside=nothing)
@@ -387,7 +390,9 @@ def _print_suspects(
         places.insert(1, ("#outcome", 7))
     if many:
         places += [("#traces", 6)] * several
-        places += [(f"#{name}", len(name)) for name in kinds] if suspects[0].failed is not None else []
+        heads = [f"of {count} {name}" if count else name for count, name in zip(counts, kinds, strict=True)]
+        heads = heads if all(suspect.of_failed is None for suspect in suspects) else [*kinds]  # else of each its own
+        places += [(f"#{head}", len(head)) for head in heads] if suspects[0].failed is not None else []
     reason = max(44, console.width // 3)
     rows, texts = [], []
     for suspect in suspects:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from credit.cli.shared.commands import Command
 from credit.cli.shared.engines import engine_option, options_of_parts
 from credit.cli.shared.progress import steps
 from credit.cli.shared.reading import (
-    CHANNEL,
     SHOWN,
     allow_bad,
     check_channel,
@@ -85,12 +84,12 @@ def validate(
 
     if engine is not None:
         corpus, instead = _survey_on_ray(paths, chunk_events, reading)
-        group = turns = ""  # parts are of native logs
+        group = turns = outcome = ""  # parts are of native logs
     elif chunk_events is not None:
         raise click.UsageError("--chunk-events is the size of the parts of --engine; expected both")
     else:
         traces = read_traces(paths, **reading)
-        corpus = survey(traces)
+        corpus, outcome = survey(traces), traces.outcome
         instead = "" if corpus.reward_channels or len(corpus.unscored) < corpus.traces else found_instead(traces)
         alone = "table" in corpus.formats and len(corpus.singletons) == corpus.groups
         group = _group_option(traces, reading["columns"] or {}) if alone else ""
@@ -100,7 +99,7 @@ def validate(
     else:
         console = stdout()
         list_names = functools.partial(_list_names, console, all_=all_)
-        console.print(_table(corpus, reading["reward_channel"], reading["columns"] or {}))
+        console.print(_table(corpus, reading["reward_channel"], outcome))
         if corpus.evidence:
             console.print(words(EVIDENCE), soft_wrap=True)
         for line in _advice(corpus, group):
@@ -159,11 +158,11 @@ def _survey_on_ray(paths: tuple[str, ...], events: int | None, reading: dict[str
     tell_sources(chunks.sources)
     check_channel(reading["reward_channel"], corpus.reward_channels, corpus.problems)
     if len(corpus.unscored) == corpus.traces:
-        tell_channels(other_channels(corpus.reward_channels, corpus.traces, corpus.by_people))
+        tell_channels(other_channels(corpus.reward_channels, corpus.traces, corpus.by_people), corpus.reward_channels)
     return corpus, instead
 
 
-def _table(corpus: Survey, channel: str, columns: Mapping[str, str]) -> Table:
+def _table(corpus: Survey, channel: str, outcome: str) -> Table:
     from rich.table import Table
 
     from credit.methods.absent_outcomes import by_people
@@ -203,7 +202,7 @@ def _table(corpus: Survey, channel: str, columns: Mapping[str, str]) -> Table:
     with_agents = corpus.of_agents
     agents = f"; agents of {counted(with_agents, 'trace')} have outcomes of their own" if with_agents else ""
     scored = corpus.traces - len(corpus.unscored) - with_agents
-    column = f", column {columns['reward']!r}" if channel == CHANNEL and columns.get("reward") else ""
+    column = f", column {outcome!r}" if outcome not in ("", channel) else ""
     row("outcomes", f"{scored} of {corpus.traces} traces, from reward {channel!r}{column}{agents}")
     if corpus.replays:
         row("sharing a choice", f"{corpus.replays} of {corpus.traces} traces, which count as replays of one prefix")

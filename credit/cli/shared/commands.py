@@ -15,6 +15,7 @@ from credit.cli.shared.answers import stderr, words
 from graphs.errors import MissingColumnWarning, PrecisionWarning, UnusedRewardsWarning
 
 __all__ = [
+    "ARGUMENTS",
     "READING_OPTIONS",
     "SEED",
     "Command",
@@ -29,6 +30,8 @@ __all__ = [
     "whole_numbers",
 ]
 
+ARGUMENTS = "credit.arguments"
+"""The key of `click.Context.meta` under which a command keeps what was typed behind its name."""
 READING = "Reading logs"
 LEDGER = "Ledger"
 PICTURE = "Picture"
@@ -261,6 +264,7 @@ class Command(click.Command):
                 if alone and given.name in seen:
                     raise click.BadParameter("it is given twice, and this command takes one", ctx, given)
                 seen.add(given.name)
+        ctx.meta[ARGUMENTS] = list(args)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:

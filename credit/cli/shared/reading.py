@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from credit.cli.shared.answers import stderr, words
-from credit.cli.shared.commands import READING_OPTIONS
+from credit.cli.shared.commands import ARGUMENTS, READING_OPTIONS
 from credit.cli.shared.progress import ReadingBar, progress_bar
 from graphs.errors import CreditError, condensed
 
@@ -62,7 +64,8 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             "--columns",
             metavar="NAME=COLUMN,...",
             callback=_columns,
-            help="Columns of a trainer's table, as trace=traj_uid,group=uid.",
+            help="Columns of a trainer's table, as trace=traj_uid,group=uid; or keys of traces' metadata, as "
+            "system=release,task_kind=kind.",
         ),
         click.option(
             "--rewards",
@@ -315,7 +318,7 @@ def read_traces(
         )
     tell_sources(sources)
     check_channel(reward_channel, traces.reward_channels, traces.problems)
-    tell_channels(channels_instead(traces))
+    tell_channels(channels_instead(traces), traces.reward_channels)
     return traces
 
 
@@ -337,10 +340,19 @@ def check_channel(channel: str, logged: Iterable[str], problems: Iterable[Proble
     raise CreditError(f"no trace has a reward {channel!r}; {why or logs_have}")
 
 
-def tell_channels(others: str) -> None:
-    """Say on standard error which channels may be the outcome, where no trace has one."""
-    if others:
-        stderr().print(words(f"No trace has an outcome: {others}"), soft_wrap=True)
+def tell_channels(others: str, names: Iterable[str]) -> None:
+    """Say on standard error which channels may be the outcome, where no trace has one.
+
+    The last line of the command is the same command with the first of them.
+    """
+    ctx = click.get_current_context(silent=True)
+    if not others:
+        return
+    stderr().print(words(f"No trace has an outcome: {others}"), soft_wrap=True)
+    if ctx is not None and ctx.get_parameter_source("reward_channel") != ParameterSource.COMMANDLINE:
+        typed = [*ctx.command_path.split()[1:], *ctx.meta.get(ARGUMENTS, ()), "--reward-channel", next(iter(names))]
+        again = words(f"run: {shlex.join(['credit', *typed])}")
+        ctx.find_root().call_on_close(lambda: stderr().print(again, soft_wrap=True))
 
 
 def list_problems(

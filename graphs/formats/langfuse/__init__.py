@@ -24,6 +24,7 @@ from graphs.errors import Problem, TraceError
 from graphs.formats.common.graph_nodes import asking_nodes
 from graphs.formats.common.span_tree import Roots, roots_of
 from graphs.formats.common.team_writing import write_spans
+from graphs.formats.common.trace_metadata import stated_metadata
 from graphs.formats.common.traced import order_by_start
 from graphs.formats.langfuse.exported_tables import begins_as_csv, is_csv, rows_as_json, scores_of_row
 from graphs.formats.langfuse.observations import Observation, Statement, settle_agents, span_of, statement_of
@@ -46,6 +47,7 @@ class _Trace(msgspec.Struct):
     scores: list[msgspec.Raw] | None = None
     version: str | None = None  # "used to understand how changes to the trace type affect metrics"
     release: str | None = None  # of the application
+    metadata: msgspec.Raw = msgspec.Raw()
 
 
 class _Item(msgspec.Struct):
@@ -148,6 +150,7 @@ class _Parts:
     others: dict[str, None] | None = None  # files that more of it stands in
     own: Place | None = None  # of the trace itself, which states input and output
     system: str = ""  # as the trace itself states it
+    metadata: dict[str, str] | None = None  # likewise
 
 
 class _Log:
@@ -232,6 +235,7 @@ class _Log:
         trace = decode(_TRACE, raw, **where)
         parts = self._parts(trace.id, place)
         parts.own, parts.system = parts.own or place, parts.system or trace.version or trace.release or ""
+        parts.metadata = parts.metadata or stated_metadata(trace.metadata)
         for score in _objects(parts, "scores", trace.scores, trace.id, place):
             parts.scores.add(decode_record(_SCORE, score, trace=trace.id, field="scores", **where), place)
         return [(held, trace.id) for held in _objects(parts, "observations", trace.observations, trace.id, place)]
@@ -305,6 +309,7 @@ def _records(trace: str, parts: _Parts, beside: Roots, askers: frozenset[str]) -
         spans = order_by_start(map(span_of, parts.stated.values()), trace, "startTime")
         roots = (parts.stated[span.id].system for span in spans if span.parent not in parts.stated)
         record.system = parts.system or next(roots, None) or ""
+        record.metadata = parts.metadata or {}
         settle_agents(spans, askers)
         are_all = all(problem.field != "scores" for problem in absent)
         written = write_spans(record, spans, "workflow", ("id", "parentObservationId"), beside=beside)

@@ -77,6 +77,8 @@ def _add(log: Gathering, item: Item) -> None:
         span = _decoded(_SPAN, item)
         trace = trace_id_of(span.trace_id, item.place)
         log.add_span(trace, otlp_span(span, item.resource, item.place, trace))
+        if not span.parent_span_id:
+            log.resources.setdefault(trace, item.resource)
         return
     record = _decoded(_LOG, item)
     if RESULT in (record.event_name, attributes(record.attributes).get("event.name")):

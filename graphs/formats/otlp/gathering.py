@@ -11,9 +11,11 @@ from graphs.errors import Problem, TraceError
 from graphs.formats.common.graph_nodes import asking_nodes
 from graphs.formats.common.span_tree import Kind, Rules, roots_of
 from graphs.formats.common.team_writing import structure_alone
+from graphs.formats.common.trace_metadata import words_of
 from graphs.formats.otlp.evaluations import Evaluation
 from graphs.formats.otlp.spans import TracedSpan
 from graphs.formats.otlp.traces import build
+from graphs.formats.otlp.wire import Attributes
 from graphs.text import counted, excerpt
 from graphs.traces.record import TraceRecord
 
@@ -34,6 +36,7 @@ class Gathering:
         self.format, self.attach_orphans = format, attach_orphans
         self.spans: dict[str, list[TracedSpan]] = {}
         self.evaluations: dict[str, list[Evaluation]] = {}
+        self.resources: dict[str, Attributes] = {}  # of root spans, by trace
         self.loose: list[Evaluation] = []  # of a response, without a trace id
         self.refused: set[str] = set()
 
@@ -71,6 +74,7 @@ class Gathering:
             except TraceError as error:
                 yield error.problem
                 continue
+            record.metadata = words_of(self.resources.pop(trace, {}))
             if record.ids:
                 yield record
                 if attached:

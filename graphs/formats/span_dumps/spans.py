@@ -268,6 +268,12 @@ def _of_mlflow(span_attributes: Attributes) -> Attributes:
             read[0] = known_sum(*read)  # in Anthropic's words those of a cache stand beside
         counts = dict(zip(("completion", "prompt", *_OF_CACHE), (written, *read), strict=True))
         attributes |= {f"llm.token_count.{name}": count for name, count in counts.items() if count is not None}
+    asked = _json(span_attributes.get("mlflow.llm.model"))
+    if asked and isinstance(asked, str):
+        answer = _json(span_attributes.get("mlflow.spanOutputs"))
+        answered = answer.get("model") if isinstance(answer, dict) else None
+        attributes["llm.model_name"] = answered if isinstance(answered, str) else asked
+        attributes["llm.invocation_parameters"] = msgspec.json.encode({"model": asked}).decode()
     cost = _json(span_attributes.get("mlflow.llm.cost"))
     if isinstance(cost, dict):
         attributes["llm.cost.total"] = cost.get("total_cost")

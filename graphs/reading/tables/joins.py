@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from graphs.errors import Problem, TraceError, expect
+from graphs.errors import UNREAD_METADATA, Problem, TraceError, expect
 from graphs.problem_log import ProblemLog
 from graphs.reading.files import WRITTEN_ALIKE, WrittenIds
 from graphs.reading.source import Lost, Source
@@ -78,6 +78,7 @@ class Join:
     declared: Mapping[str, float] = dataclasses.field(default_factory=dict)  # what words of outcomes mean
     table: str = ""  # the name of the table of rewards
     table_of_groups: str = ""
+    outcome: str = ""  # the name of the column that is read as `reward`, where it has another
     of_both: bool = False  # whether one table has outcomes and groups
     kinds: dict[str, str] = dataclasses.field(default_factory=dict)  # of tasks, by trace
     systems: dict[str, str] = dataclasses.field(default_factory=dict)  # likewise
@@ -164,6 +165,7 @@ class Join:
                 if not key:
                     return
             if near := near_columns(field, dict.fromkeys(names)):
+                self.outcome = next((theirs for theirs, ours in near.items() if ours == "reward"), self.outcome)
                 read = " and ".join(f"`{printable(theirs, 60)}` is read as `{ours}`" for theirs, ours in near.items())
                 expected = f"columns `trace` and `{field}`: {read}"
                 self.problems.append(
@@ -258,6 +260,11 @@ class Join:
         return RewardSources(self.rewards, self.table)
 
     @property
+    def _states_tasks(self) -> bool:
+        """Whether the tables say of what kind tasks are, or which system ran them."""
+        return any((self.kinds, self.systems, *self.tasks.stated.values()))
+
+    @property
     def _is_stated(self) -> bool:
         """Whether the tables say anything of any trace."""
         tables = (
@@ -303,7 +310,8 @@ class Join:
         for item in items:
             if isinstance(item, Problem):
                 self.note_refused([item])
-                if item.kind != UNSETTLED or item.trace not in self.rewards:  # which settles it
+                settled = item.trace in self.rewards if item.kind == UNSETTLED else self._states_tasks
+                if item.kind not in (UNSETTLED, UNREAD_METADATA) or not settled:
                     yield item
             elif isinstance(item, TraceRecord) and not is_stated and self.channel == _TEAM:
                 self.met.add(item.trace_id)

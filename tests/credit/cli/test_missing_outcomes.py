@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.credit.cli.logs import run, write
+from tests.credit.cli.logs import run, trace, write
 
 SIDES = ("--sides", "system")
 COMMANDS = [
@@ -40,3 +40,14 @@ def test_each_command_reads_such_a_log(tmp_path: Path, command: tuple[str, ...],
     asked = [*command[:1], log, *command[1:], *(["--prices", prices] if command[0] in PRICED else [])]
     done = run(*asked, *(["-o", tmp_path / "page.html"] if command[0] == "report" else []))
     assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize("command", ["costs", "summary", "validate", "metrics", "assign"])
+def test_the_last_line_is_the_command_with_a_reward_of_the_log(tmp_path: Path, command: str) -> None:
+    """`credit costs` ended in "no outcome is known", and the option stood inside a sentence of `summary`."""
+    lines = [trace(name, "q", None, rewards={"grader": 1.0, "people": 0.0}) for name in "ab"]
+    log, file = write(tmp_path / "log.jsonl", lines), tmp_path / "a.parquet"
+    asked = [command, str(log), *(["-o", str(file)] if command == "assign" else [])]
+    told = run(*asked).stderr.splitlines()
+    assert told[-1] == f"run: credit {' '.join(asked)} --reward-channel grader"
+    assert not any(line.startswith("run:") for line in run(*asked, "--reward-channel", "team").stderr.splitlines())

@@ -252,7 +252,9 @@ def test_traces_without_credit_are_triaged_beside_those_with_it(tmp_path: Path) 
     assert "10 of 14 traces have no credit because they have no outcome.\n" in printed
     alone = [line | {"task_id": line["trace_id"], "rewards": {"team": float(i % 2)}} for i, line in enumerate(lines)]
     printed = run("summary", write(tmp_path / "y.jsonl", alone)).stdout
-    assert "14 of 14 traces have no credit." in printed and "Look at these first" in printed
+    tail = printed.split("all traces:")[-1].split("\n\n")[1:]
+    assert len(tail) == 1 and "\nNo two traces share a task, so no action has credit: `--groups FILE`" in tail[0]
+    assert "advantage" not in tail[0] and "credit choose" not in tail[0] and "Look at these first" in printed
     assert "pass outcomes" not in printed
     whole = write(tmp_path / "z.jsonl", lines[:4])
     full = json.loads(run("summary", whole, "--all", "--json").stdout)
@@ -268,8 +270,8 @@ def test_what_was_asked_comes_before_why_no_action_has_credit(tmp_path: Path) ->
     """Half a page on a method that nobody had asked for stood above errors and differences."""
     lines = [tool_log(f"t{i}", f"q{i}", float(i % 2), [("edit", None if i % 2 else "error: full")]) for i in range(20)]
     printed = run("summary", write(tmp_path / "x.jsonl", lines)).stdout
-    parts = ("What went wrong most: ", "Look at these first", "Failed against", "Work by agent", "No action has an adv")
-    places = [printed.index(f"\n{part}") for part in (*parts, "To do more")]
+    parts = ("What went wrong most: ", "Look at these first", "Failed against", "Work by agent", "To do more")
+    places = [printed.index(f"\n{part}") for part in (*parts, "No two traces share a task, so no action has credit")]
     assert places == sorted(places) and printed.startswith("In short\nWhat failed: 10 of 20 traces with")
 
 
@@ -651,7 +653,7 @@ def test_an_error_is_read_at_any_width_before_the_arguments_of_its_call(
     assert read.count(error) == 4 and "error of execute_b" in read
     head, row = printed.splitlines()[1:3]
     assert columns == "50" or (
-        head.split()[:5] == ["trace", "outcome", "#", "agent", "failed"] and row.split()[2] == "2"
+        head.split()[:7] == ["trace", "outcome", "#", "agent", "of", "2", "failed"] and row.split()[2] == "2"
     )
 
 

@@ -77,6 +77,12 @@ def test_an_outcome_has_the_name_by_which_the_user_knows_it(tmp_path: Path) -> N
     other = run("summary", table, *mapped, "--reward-channel", "judge").stdout
     assert "What failed, by judge: 2 of 4 traces" in other and "score_x of 4 traces" in other and "team" not in other
     assert "from reward 'score_x'" in run("validate", table, *mapped, "--reward-channel", "score_x").stdout
+    (joined := tmp_path / "outcomes.csv").write_text(
+        "trace,final_score\n" + "".join(f"{i},{i % 2}\n" for i in range(4))
+    )
+    given = (table, *mapped, "--rewards", joined)
+    assert "from reward 'team', column 'final_score'\n" in re.sub(" +\n", "\n", run("validate", *given).stdout)
+    assert "What failed, by final_score: 2 of 4 traces" in run("summary", *given).stdout
 
 
 def test_validate_lists_twenty_problems_and_counts_the_rest(tmp_path: Path) -> None:

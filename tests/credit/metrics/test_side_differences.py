@@ -1635,6 +1635,7 @@ def test_an_agent_whose_own_cost_changed_is_named_where_the_sum_is_undecided(tmp
     prices.write_text("\n".join(same))
     told = json.loads(run("metrics", log, *table, "--json").stdout)
     assert "drafter" not in told["changed"] and told["by_agent"].endswith("; agents undecided")
+    assert not any("agents undecided" in line for line in told["lines"])
 
 
 @pytest.mark.slow

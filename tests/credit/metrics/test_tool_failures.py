@@ -72,6 +72,8 @@ def test_a_tool_that_fails_more_often_is_told_where_another_one_fails_less() -> 
         "up: failures per call of fetch_page" in found.changed()
         and "down: failures per call of web_search" in found.changed()
     )
+    for tool in told:  # the head of a summary had success and money alone
+        assert f"failures per call of {tool}" in found.in_short()
     assert found.by_tool() in found.origin() and f"F{found.by_tool()[1:]}." in found.lines()
     assert {one["tool"]: one["stands_out"] for one in found.as_json()["tools"]} == {
         "fetch_page": True, "web_search": True, "read_note": False}  # fmt: skip

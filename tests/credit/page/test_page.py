@@ -300,7 +300,7 @@ def test_groups_of_one_have_words_in_the_place_of_a_table(tmp_path: Path) -> Non
     traces = credit.read(written(tmp_path, [trace(0), trace(0, group="p")]))
     shown = overview(Findings.of(traces, {"rloo": credit.run(traces, "rloo")}))
     assert shown["who"]["rloo"]["agent"] == []
-    assert any("No group can be compared: each has one trace" in line for line in shown["methods"]["rloo"]["empty"])
+    assert any("No two traces share a task" in line for line in shown["methods"]["rloo"]["empty"])
 
 
 @pytest.mark.parametrize("level", ["role", "agent", "turn"])

@@ -97,6 +97,14 @@ def labelling(findings: Findings, tmp_path: Path) -> Iterator[tuple[Client, Path
         yield one, path
 
 
+@pytest.fixture(scope="module")
+def refusing(findings: Findings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, Path]]:
+    """One server for all labels that it refuses: none of them leaves anything."""
+    path = tmp_path_factory.mktemp("refused") / "labels.csv"
+    for one in served(PageServer(findings, labels=Labels(path, rater="ann"))):
+        yield one, path
+
+
 @pytest.mark.slow
 def test_the_page_and_its_traces_are_those_of_the_report(client: Client, findings: Findings) -> None:
     status, headers, body = client("")
@@ -225,10 +233,10 @@ def test_labels_are_written_at_once_and_read_by_rewards(labelling: tuple[Client,
         ({"row": 0, "reward": 1.0, "note": "n" * 70_000}, 413),
     ],
 )
-def test_a_wrong_label_changes_nothing(labelling: tuple[Client, Path], change: Any, status: int) -> None:
-    client, path = labelling
+def test_a_wrong_label_changes_nothing(refusing: tuple[Client, Path], change: Any, status: int) -> None:
+    client, path = refusing
     assert client.label(change)[0] == status
-    assert not path.exists()
+    assert not path.exists() and json.loads(client("labels")[2])["rows"] == {}
 
 
 def test_labels_of_other_sites_and_of_forms_are_refused(labelling: tuple[Client, Path]) -> None:

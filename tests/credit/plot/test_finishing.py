@@ -280,6 +280,9 @@ def test_a_training_figure_says_which_curves_are_one_and_which_rates_were_at_the
     title = " ".join(legend.get_title().get_text().split())
     assert title == f"{OWN_RATES}; one seed; dr_grpo ≈ rloo on a; {'; '.join(RATES.values())}"
     common = [row | {"learning_rate": 0.2} for row in rows]  # the figure did not say that all had one
+    both = draw_training([row | {"at_rates": {0.2: row}} for row in rows]).axes
+    titles = ["a, best rates", "b, best rates", "a, all at 0.2", "b, all at 0.2"]
+    assert [axes.get_title() for axes in both] == titles and both[0].get_subplotspec().get_gridspec().ncols == 2
     assert draw_training(common).legends[0].get_title().get_text().startswith("learning rate 0.2;")
     assert [text.get_text() for text in legend.get_texts()] == [
         "rloo",
@@ -356,8 +359,8 @@ def test_the_note_of_a_training_figure_takes_little_of_a_column() -> None:
     assert legend.get_window_extent().height < 0.27 * figure.bbox.height
     title = " ".join(legend.get_title().get_text().split())
     assert title == (
-        "groups of 4; medians of 8 seeds, 95 % intervals of rloo, mine:winsor; mine:turn_median ≈ mine:winsor; "
-        "dr_grpo, turn_baseline ≈ rloo; dr_mas ≈ grpo; ‡ rate at edge on some task"
+        f"groups of 4; {OWN_RATES}; medians of 8 seeds, 95 % intervals of rloo, mine:winsor; mine:turn_median ≈ "
+        "mine:winsor; dr_grpo, turn_baseline ≈ rloo; dr_mas ≈ grpo; ‡ rate at edge on some task"
     )
 
 

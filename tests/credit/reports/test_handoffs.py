@@ -594,6 +594,7 @@ def test_what_another_cause_before_does_not_tell_is_a_cause_beside_it(tmp_path: 
     assert sum("runs in which reviewer does not act" in words for words in named) >= 7, named
 
 
+@pytest.mark.slow
 def test_who_is_left_out_at_random_beside_a_cause_is_one_in_a_log_of_20(tmp_path: Path) -> None:
     random, found = np.random.default_rng(2), 0
     for k in range(24):

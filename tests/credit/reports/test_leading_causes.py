@@ -603,7 +603,7 @@ def test_what_tasks_say_of_a_cause_is_one_of_distinct_sentences(tmp_path: Path) 
     )
     of_one = drawn([8] * 7 + [2] + [0] * 8, [7] * 7 + [2] + [1] * 8)
     (one,) = leading_causes(logs(tmp_path, of_one))
-    few = "(within 1 task the failed trace has it and the succeeded one not in 12 of 12 differing pairs"
+    few = "(within 1 task, of 12 pairs of a failed and a succeeded trace that differ in it, the failed one has it in 12"
     assert one.told().endswith(f"{few}: too few tasks to tell; harder tasks may be why)"), "more of 7 whole tasks fail"
     undecided = drawn([4] * 9 + [8] * 6 + [0] * 6, [4] * 9 + [7] * 6 + [1] * 6, [0, 1, 4, 1, 3, 1, 3, 1, 0] + [0] * 12)
     (one,) = leading_causes(logs(tmp_path, undecided))

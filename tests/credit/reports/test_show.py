@@ -37,10 +37,10 @@ HOSTILE = {
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def printed(traces: Traces, trace: int | str = 0, *, terminal: bool = False, **options: int) -> str:
+def printed(traces: Traces, trace: int | str = 0, *, terminal: bool = False, width: int = 500, **options: int) -> str:
     out = io.StringIO()
     console = Console(
-        file=out, width=500, force_terminal=terminal, color_system="truecolor" if terminal else None, emoji=False
+        file=out, width=width, force_terminal=terminal, color_system="truecolor" if terminal else None, emoji=False
     )
     console.print(render(traces, trace, **options))
     return out.getvalue()
@@ -109,6 +109,22 @@ def test_agents_are_listed_with_what_they_did() -> None:
 def test_events_are_of_agents_by_name_and_id() -> None:
     """A sub-agent's event was `c4a8a1f message`, while other tables call it Explore."""
     assert line_of(printed(assemble([team()]), first=3), "1  s1a").split()[:4] == ["1", "s1a", "s", "s1"]
+
+
+@pytest.mark.parametrize("width", [120, 100])
+def test_numbers_of_events_are_whole_where_texts_are_cut(width: int) -> None:
+    """From 10 on they read "…", at 120 columns; `--number` wants them."""
+    record = TraceRecord("t", "q", "log.jsonl", instances={"an agent of a long name": Agent()}, model="m")
+    for i in range(12):
+        told = {"tool": "a tool of a long name", "status": "error", "model": f"a model of a long name {i}"}
+        where = record.event(f"an event of a long name {i}", EventType.ORCHESTRATOR_DECISION, "an agent of a long name",
+                             action=True, tokens=12345, **told)  # fmt: skip
+        if where:
+            record.edge(where - 1, where, EdgeType.TOOL_DEPENDENCY)
+    lines = printed(assemble([record]), width=width, first=12).splitlines()
+    rows = [line.split() for line in lines if re.match(r" *\d+  ", line)]
+    assert [int(row[0]) for row in rows] == [*range(12)]
+    assert all("yes" in row and "error" in row and "12345" in row for row in rows)
 
 
 def test_events_show_their_causes() -> None:

@@ -367,7 +367,7 @@ def test_no_error_is_to_be_looked_at_first_where_chance_spread_it(tmp_path: Path
         printed = CliRunner().invoke(cli, ["summary", str(log), *more]).output
         assert f"The first one, trace t0:\nrun: credit show {log} --trace t0\n" in printed and "33 %" in printed
         assert re.search(r"t0 +0 +– +(1 +)?– +– +calls of lookup: 0 in this failed trace", printed)
-        assert re.search(r"agent +(traces +)?failed +succeeded +why", printed)
+        assert re.search(r"agent +(traces +)?of \d+ failed +of \d+ succeeded +why", printed)
     told = overview(Findings.of(traces, {}))
     assert told["triage"]["sure"] == 0 and told["differences"]["example"] == [*differing.example]
     assert "<b>What went wrong most:</b> No error, loop or end is more" in (page := page_of(Findings.of(traces, {}))[0])

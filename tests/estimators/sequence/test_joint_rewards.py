@@ -20,10 +20,11 @@ from credit.metrics.event_influence import if_edited
 from credit.replay.added_evidence import add_replays
 from credit.replay.run_planning import plan_replays
 from credit.replay.run_results import Results
-from graphs.joint_rewards import with_joint_rewards
+from graphs.joint_rewards import turn_ends, with_joint_rewards
 from graphs.padding import Sizes, pad, unpad
 from graphs.structure.prefix import pack, prefix
 from graphs.structure.whole_groups import cut_groups
+from graphs.turn_ends import ends_of_turns
 
 METHODS: dict[str, dict[str, Any]] = {
     "discounted_return": {"discount": 0.9},
@@ -310,3 +311,15 @@ def test_a_round_by_order_compiles_no_more_than_rows_in_order() -> None:
     without = {name: column for name, column in ROUND.items() if name != "order"}
     for columns in (without, ROUND):
         assert credit_of(**columns).metrics["credit/compilations"] == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_joint_turns_end_alike_on_the_host_and_in_compiled_functions(seed: int) -> None:
+    """A prefix, too, which may end within a turn."""
+    rows = drawn(seed, joint=True)
+    columns = {name: rows[name] for name in ("group", "trace", "agent", "reward")}
+    graph, _, _ = credit.from_columns(**columns, evidence={"context": rows["context"]}, events=64)
+    lengths = np.bincount(rows["trace"])
+    cut = [prefix(graph, trace, int(length) - 1) for trace, length in enumerate(lengths) if length > 1]
+    for one in (graph, *cut):
+        np.testing.assert_array_equal(turn_ends(one), ends_of_turns(one))

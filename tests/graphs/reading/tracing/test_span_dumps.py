@@ -103,6 +103,22 @@ def test_mlflow_exports_ids_in_base64_and_feedback_on_the_trace(tmp_path: Path) 
         assert traces.evidence["tokens"].amounts.tolist() == [3, 5, 7]
 
 
+@pytest.mark.parametrize(
+    ("outputs", "model", "requested"),
+    [({"model": "small"}, "small", "big"), ({"model": "big"}, "big", None), ("done", "big", None)],
+)
+def test_mlflow_names_the_model_of_a_call(outputs: Any, model: str, requested: str | None, tmp_path: Path) -> None:
+    """Its calls had no model, so that no table of prices said what they cost."""
+    log = json.loads((RECORDINGS / "spans_mlflow.json").read_text())
+    called = [span for span in log["data"]["spans"] if span["name"] == "model"]
+    for span in called:
+        span["attributes"] |= {"mlflow.llm.model": '"big"', "mlflow.spanOutputs": json.dumps(outputs)}
+    (tmp_path / "log.json").write_text(json.dumps(log))
+    traces = read(tmp_path / "log.json")
+    assert traces.traces["model"].to_pylist() == [model]
+    assert traces.events["requested_model"].drop_null().to_pylist() == [requested] * 3 * (requested is not None)
+
+
 def assessed(folder: Path, *changes: dict[str, Any]) -> Path:
     """MLflow's recording, whose reward of 0.75 is there once for each of the changes to it."""
     log = json.loads((RECORDINGS / "spans_mlflow.json").read_text())

@@ -30,6 +30,7 @@ def lures(draw: random.Random, of_row: list[int], is_call: list[bool], n: int) -
         [f"{draw.random():.3f}" for _ in range(rows)],
         [f"{draw.getrandbits(40):x}" for _ in range(rows)],
         [f"2026-11-{1 + trace * 14 // n:02d}" for trace in of_row],
+        [draw.choice(["pass", "fail"]) for _ in range(rows)],  # of a step
         ["" if draw.random() < 0.1 else "v1.2.0" if 2 * trace < n else "v1.2.1" for trace in of_row],
     ]
     of_traces = [
@@ -38,6 +39,8 @@ def lures(draw: random.Random, of_row: list[int], is_call: list[bool], n: int) -
         [draw.choice([0.0, 0.5, 1.0]) for _ in range(n)],
         [45 + 2 * trace // n for trace in range(n)],  # a week
         [f"v{trace}" for trace in range(n)],
+        [draw.choice(["yes", "no"]) for _ in range(n)],
+        [draw.choice(["pass", "fail", "unsure"]) for _ in range(n)],
         ["2.0.1"] * n,
         sorted(draw.choice([0.5, 1.0]) for _ in range(n)),
     ]
@@ -62,6 +65,11 @@ def test_columns_of_neutral_names_are_proposed_by_what_they_say(tmp_path: Path, 
         begins = draw.choice([("1.2.3", "1.3.0"), ("v7", "v8"), ("9f3c2ab", "b41e07d")])
         columns["x1"] = [begins[2 * trace // n] for trace in of_row]
         told.append("system=x1")
+    if draw.random() < 0.5:
+        good, bad = draw.choice([("pass", "fail"), ("Good", "bad")])
+        verdicts = [good, bad, *(draw.choice([good, bad, ""]) for _ in range(n))]
+        columns["x2"] = [verdicts[trace] for trace in of_row]
+        told.append("rewards.x2=x2")
     ours = draw.choice(["tool", "status"])  # with tools' names, or without
     names = [*columns]
     draw.shuffle(names)

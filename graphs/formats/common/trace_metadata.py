@@ -1,0 +1,51 @@
+"""What a log's users state of a trace under names of their own: a release, a kind of task."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from graphs.reading.decode import object_text
+from graphs.reading.json_problems import JSON_ERRORS
+
+__all__ = ["LONGEST_WORD", "stated_metadata", "words_of"]
+
+LONGEST_WORD = 40
+_OF_PROGRAMS = re.compile(
+    r"(?:ls|lc|langgraph|langsmith|langfuse|telemetry|otel|sdk|process|os|host|container|k8s|cloud|device)[._]", re.I
+)
+"""How keys begin that libraries write, and not their users."""
+
+
+def stated_metadata(raw: bytes | msgspec.Raw) -> dict[str, str]:
+    r"""The short texts and numbers of an object of metadata, or of a JSON text of it; nothing of any other value.
+
+    Args:
+      raw: the JSON of the field, valid by itself, or no bytes.
+
+    Examples:
+      >>> stated_metadata(b'{"release": "v2", "langgraph_step": 3, "user": {"name": "x"}}')
+      {'release': 'v2'}
+    """
+    try:
+        stated = msgspec.json.decode(object_text(raw)) if raw else None
+    except JSON_ERRORS:
+        return {}  # a text that begins as an object
+    return words_of(stated) if isinstance(stated, dict) else {}
+
+
+def words_of(stated: Mapping[str, Any]) -> dict[str, str]:
+    """The short texts and numbers of a mapping, without those that libraries write.
+
+    Args:
+      stated: by key, values of any type.
+    """
+    return {
+        key: str(value)
+        for key, value in stated.items()
+        if isinstance(value, str | int | float) and not isinstance(value, bool)
+        if 0 < len(str(value)) <= LONGEST_WORD and not _OF_PROGRAMS.match(key)
+    }
