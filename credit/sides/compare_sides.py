@@ -101,6 +101,7 @@ def compare_sides(
     # Tasks of one side may be harder, and dearer.
     of_shared = np.isin(task, shared) | (len(shared) == 0)
     weights = side_weights(success, sides.side, task, kinds[1]).sum(axis=0)
+    weights /= weights.max() or 1.0  # a ratio of sums of whole numbers is not rounded
     paid, paid_elsewhere = (
         tuple(success_costs(traces, measured, sides.heads, np.where(of, sides.side, -1), prices, weights))
         for of in (of_shared, ~known & ~of_shared)

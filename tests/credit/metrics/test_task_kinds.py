@@ -396,6 +396,20 @@ def test_no_number_of_a_side_is_of_its_mix_of_kinds() -> None:
         assert 1.25 < row.ratio.value < 1.75 and row.ratio.low < 1.5 < row.ratio.high
 
 
+def test_what_a_success_costs_is_of_one_mix_of_kinds() -> None:
+    """Of 40 easy and 10 hard tasks it cost 1.56, of 10 and 40 4.33, by the mix alone."""
+    alike = {"easy": [([1.0], [])] * 40 + [([], [1.0])] * 10, "hard": [([float(i % 2)], []) for i in range(10)]}
+    alike["hard"] += [([], [float(i % 2)]) for i in range(40)]
+    traces = traces_of(alike)
+    _, sides = Sides.joined("system", traces)
+    assert sides is not None
+    hard = np.array([kind == "hard" for kind in traces.traces["task_kind"].to_pylist()])
+    cost = numbered(np.where(hard, 3.0, 1.0))
+    found = compare_sides(traces, sides, trace_metrics(traces) | {"logged_money": cost})
+    assert [round(one.cost or 0, 6) for one in found.paid] == [2.666667] * 2  # (1 + 3) / (1 + 0.5)
+    assert ", by means over all tasks with an outcome, within kinds of task (" in found.success_cost()
+
+
 def test_kinds_of_one_side_are_left_out_and_counted() -> None:
     found = of_one_side(easy=(54, 60, 45, 50), hard=(6, 20, 0, 0))
     (row,) = (row for row in found.rows if row.metric == "success")

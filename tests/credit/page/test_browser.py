@@ -994,9 +994,11 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
             f"Tokens generated of a trace +100, by agent: reviewer +100* ({why}); * beyond chance.",
         ]
         both = "old 8 of 12, new 7 of 11; on tasks that both ran, 7 of 11 and 7 of 11."
-        assert told[0].replace("\xa0", " ").endswith(f" failed. 1 more has none: how it did is not known. {both}")
-        price = "Money for a success: old 206.2, new 481.2, by means over the 11 tasks with outcomes on both sides"
-        assert any(text.startswith(price) for text in told)
+        failed = "15 of 23 traces with an outcome failed, 65 % (95 % interval 42 to 84 %)"
+        without = "1 more has none: how it did is not known"
+        assert told[0].replace("\xa0", " ") == f"What failed: {failed}. {without}. {both}"
+        price = r"Money for a success: old 206\.[23], new 481\.[23], by means over the 11 tasks with outcomes on both"
+        assert any(re.match(price, text) for text in told)  # 206.25 and 481.25
         (caveat,) = (text for text in told if text.startswith("But:"))  # the long sentence stands with the sides alone
         assert caveat == (
             "But: With the missing outcomes (1 of new) as failures, success is 0.333 to 0.333; as successes, 0.333 to "

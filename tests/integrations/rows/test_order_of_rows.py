@@ -66,7 +66,9 @@ def test_methods_state_whether_they_read_the_order_of_rows(name: str, event_rewa
         warnings.simplefilter("ignore", MissingColumnWarning)
         method = RowAdvantages(name, rows=len(TRACE))
         moved = any([moves(method, seed, entry.needs, event_reward=event_reward) for seed in range(3)])
-    assert moved == entry.reads_order({}, ["event_reward"] if event_reward else [])
+    reads = entry.reads_order({}, ["event_reward"] if event_reward else [])
+    one_draw = "node" in entry.needs and not event_reward  # each trace has one, and nothing is discounted
+    assert moved == (reads and not one_draw)
 
 
 @pytest.mark.parametrize(
