@@ -56,8 +56,6 @@ CUT = 14
 """Length of an id in a sentence."""
 LEAST_ERROR = 36
 """Width of a line that an error is read on."""
-WIDE = 120
-"""Columns of a console in which heads say of how many traces their numbers are a part."""
 ROWS = 15
 """Agents, tools or other units of a table."""
 
@@ -392,10 +390,7 @@ def _print_suspects(
         places.insert(1, ("#outcome", 7))
     if many:
         places += [("#traces", 6)] * several
-        heads = [f"of {count} {name}" if count else name for count, name in zip(counts, kinds, strict=True)]
-        of_all = all(suspect.of_failed is None for suspect in suspects)  # else each is a part of another number
-        heads = heads if of_all and console.width >= WIDE else [*kinds]
-        places += [(f"#{head}", len(head)) for head in heads] if suspects[0].failed is not None else []
+        places += [(f"#{kind}", len(kind)) for kind in kinds] if suspects[0].failed is not None else []
     reason = max(44, console.width // 3)
     rows, texts = [], []
     for suspect in suspects:
