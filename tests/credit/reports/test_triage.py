@@ -323,7 +323,9 @@ def test_a_call_that_fails_where_tasks_are_hard_is_not_looked_at_first(
         every = dict.fromkeys(one.tool for one in triage(traces, most=None).suspects)
         assert [*every] == ["patch", "docs", "rare"]
         tests = triage(traces, leading=leading_causes(traces))
-        assert found.tasks and "behind the first no error, loop or end is more common in failed" in tests.commonness()
+        sure = any(one.beyond_chance for one in leading_causes(traces))  # of `patch`; in most of these logs
+        behind = f"{'; behind the first' if sure else ' come first:'} no error, loop or end is more common in failed"
+        assert found.tasks and behind in tests.commonness()
         assert not any(one.tool == "docs" for one in leading_causes(traces)) or not turned
 
 
@@ -367,7 +369,7 @@ def test_no_error_is_to_be_looked_at_first_where_chance_spread_it(tmp_path: Path
         printed = CliRunner().invoke(cli, ["summary", str(log), *more]).output
         assert f"The first one, trace t0:\nrun: credit show {log} --trace t0\n" in printed and "33 %" in printed
         assert re.search(r"t0 +0 +– +(1 +)?– +– +calls of lookup: 0 in this failed trace", printed)
-        assert re.search(r"agent +(traces +)?of \d+ failed +of \d+ succeeded +why", printed)
+        assert re.search(r"agent +(traces +)?failed +succeeded +why", printed)
     told = overview(Findings.of(traces, {}))
     assert told["triage"]["sure"] == 0 and told["differences"]["example"] == [*differing.example]
     assert "<b>What went wrong most:</b> No error, loop or end is more" in (page := page_of(Findings.of(traces, {}))[0])
