@@ -165,7 +165,8 @@ class SideComparison(ComparedSides):
                 ways = ("rose", "fell") if row.in_these else ("rises", "falls")
                 change = f"{name} {ways[not row.rises]} from {short(row.first)} to {short(row.second)}"
                 changes.append(f"{change} {_seen(row)}".rstrip())
-        if ratios := " and ".join(f"{' and '.join(of)} {place}" for place, of in times.items()):
+        told_so = " within kinds of task" * (judged is not None and judged.within > 0)  # once in a sentence
+        if ratios := " and ".join(f"{' and '.join(of)} {at.removesuffix(told_so)}" for at, of in times.items()):
             said = f"{said}, at {ratios}" if said else f"{second} {'take' if dated else 'takes'} {ratios}"
         told = [*filter(None, [said]), *["other tasks may differ"] * few, *beside, *changes, *self._who_failed()]
         told += self._who_changed()
@@ -293,7 +294,8 @@ class SideComparison(ComparedSides):
         more = [_name(row.metric) for row in others if row.metric not in OF_TEAM_SIZE or row is size[row.rises]]
         rows = [row for row in (*self._asked(), *self._next()) if row.metric not in FIRST]
         sure, said_before = [row for row in rows if row.is_told], self._partial()  # by `but`
-        told = [f"{_name(row.metric)} {row.told()}" for row in sure]
+        places = [row.place if row.ratio else "" for row in sure]
+        told = [f"{_name(row.metric)} {row.told(places[:at])}" for at, row in enumerate(sure)]
         told += [f"{OTHERS}: {', '.join(up_to(more, MOST_TOLD))}"] if more else []
         parts = grouped((row.part(), _name(row.metric)) for row in sure if row not in said_before)
         for part, names in parts.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 
 from credit.reports.beyond_chance import beyond_chance
 from credit.reports.owners import Owners
@@ -285,8 +285,8 @@ class SideDifference:
         """Both means, and whether they are within kinds of tasks."""
         return first_to_second(self.first, self.second) + " within kinds of task" * bool(self.within)
 
-    def told(self) -> str:
-        """Both means, and why they say less than they seem to."""
+    def told(self, said: Collection[str] = ()) -> str:
+        """Both means, and why they say less than they seem to; `place` once in a sentence that `said` it."""
         why = self.why()
         times = ""
         if self.ratio is not None:
@@ -296,7 +296,7 @@ class SideDifference:
             place = self.place
             if self.is_of_some:
                 place = f"in the typical one of {self.differing} tasks that differ, of {self.tasks}"
-            times = f" ({but}×{short(self.ratio.value)} {place})"
+            times = f" ({but}×{short(self.ratio.value)}{f' {place}' * (place not in said)})"
         return f"{first_to_second(self.first, self.second)}{times}" + (f": {why}" if why else "")
 
     def part(self) -> str:

@@ -198,7 +198,9 @@ def open_logs(
         count = counted(len(ignored) + len(of_tables), "file")
         raise NothingReadError(f"no log among {count} of {place}; logs end in .json, .jsonl, .csv, .parquet, …")
     members, refused, results = sort_sources(progress(sources), None if of_traces else format, mapped)
-    if of_traces and not any(members[name] for name in ("table", *WITH_METADATA)):
+    if of_traces and any(members[name] for name in ("table", *WITH_METADATA)):
+        format = None
+    elif of_traces:
         members, refused, results = sort_sources(sources, format, mapped)
     ignored += [*of_tables, *results]
     return Corpus(

@@ -56,6 +56,8 @@ CUT = 14
 """Length of an id in a sentence."""
 LEAST_ERROR = 36
 """Width of a line that an error is read on."""
+WIDE = 120
+"""Columns of a console in which heads say of how many traces their numbers are a part."""
 ROWS = 15
 """Agents, tools or other units of a table."""
 
@@ -391,7 +393,8 @@ def _print_suspects(
     if many:
         places += [("#traces", 6)] * several
         heads = [f"of {count} {name}" if count else name for count, name in zip(counts, kinds, strict=True)]
-        heads = heads if all(suspect.of_failed is None for suspect in suspects) else [*kinds]  # else of each its own
+        of_all = all(suspect.of_failed is None for suspect in suspects)  # else each is a part of another number
+        heads = heads if of_all and console.width >= WIDE else [*kinds]
         places += [(f"#{head}", len(head)) for head in heads] if suspects[0].failed is not None else []
     reason = max(44, console.width // 3)
     rows, texts = [], []

@@ -15,9 +15,10 @@ __all__ = ["LONGEST_WORD", "stated_metadata", "words_of"]
 
 LONGEST_WORD = 40
 _OF_PROGRAMS = re.compile(
-    r"(?:ls|lc|langgraph|langsmith|langfuse|telemetry|otel|sdk|process|os|host|container|k8s|cloud|device)[._]", re.I
+    r"(?:^|\.)(?:ls|lc|lang(?:graph|smith|fuse)|telemetry|otel|sdk|scope|process|os|host|container|k8s|cloud|device)[._]",
+    re.I,
 )
-"""How keys begin that libraries write, and not their users."""
+"""How parts of keys begin that libraries write, and not their users."""
 
 
 def stated_metadata(raw: bytes | msgspec.Raw) -> dict[str, str]:
@@ -47,5 +48,5 @@ def words_of(stated: Mapping[str, Any]) -> dict[str, str]:
         key: str(value)
         for key, value in stated.items()
         if isinstance(value, str | int | float) and not isinstance(value, bool)
-        if 0 < len(str(value)) <= LONGEST_WORD and not _OF_PROGRAMS.match(key)
+        if 0 < len(str(value)) <= LONGEST_WORD and not _OF_PROGRAMS.search(key)
     }

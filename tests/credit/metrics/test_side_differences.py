@@ -496,7 +496,7 @@ def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first
         "Success rose in 3 of 12 tasks with outcomes on both sides, fell in 0 and was the same in 9; rose most: q0 "
         "0 to 1, q1 0 to 1, q2 0 to 1; single tasks are not tested.\n"
         "Means of a trace: money 0.00017 to 0.000178 (×1.05 in the typical task); tokens generated 21 to 22 "
-        "(×1.05 in the typical task); tool calls 1 to 3 (×3 in the typical task); loops 0 to 1.\n" in printed
+        "(×1.05); tool calls 1 to 3 (×3); loops 0 to 1.\n" in printed
     )
     assert "\none test, since their numbers rise as one: tokens, money; loops, tool_calls\n" in printed
 
@@ -804,8 +804,10 @@ def test_of_how_many_traces_numbers_are_is_said_first_of_what_may_be_behind_a_ch
         found = SideComparison(Sides(("a", "b"), side, ("a", "b")), rows, [], lost, task)
         return found.numbers(), "; ".join(found.but()), found.caveats()
 
-    times, some = "1 to 2 (×2 in the typical task)", "11 of 12 and 11 of 12 traces"
-    numbers = f"money {times}; tokens generated {times}; seconds of wall clock {times}"
+    some = "11 of 12 and 11 of 12 traces"
+    numbers = (  # each had "in the typical task"
+        "money 1 to 2 (×2 in the typical task); tokens generated 1 to 2 (×2); seconds of wall clock 1 to 2 (×2)"
+    )
     said = f"numbers of money, tokens generated and seconds of wall clock are of {some}: 1 and 1 have no number"
     short = f"Numbers of money, tokens generated, … are of {some}."
     assert told("wall_clock", "tokens", "money") == (numbers, said, [short])
