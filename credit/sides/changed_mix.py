@@ -26,7 +26,7 @@ def changed_mix(kinds: tuple[list[str], np.ndarray], side: np.ndarray, task: np.
       >>> changed_mix((["easy", "hard"], kind), side, np.arange(40)), changed_mix(([], kind), side, np.arange(40))
       ('', '')
       >>> changed_mix((["easy", "hard"], np.repeat([0, 1], [22, 18])), side, np.arange(40))
-      'the mix of tasks changed: hard 0 of 20 to 18 of 20 (90 %)'
+      'the mix of tasks changed: easy 20 of 20 (100 %) to 2 of 20 (10 %)'
     """
     names, of_trace = kinds
     rows = [np.flatnonzero(side == one)[np.unique(task[side == one], return_index=True)[1]] for one in (0, 1)]
