@@ -23,8 +23,7 @@ __all__ = ["VerdictChange", "held_to_reference", "told_changes", "verdict_change
 
 LOOSE = 0.2
 """Of the p-value below which a judge may have changed: what is missed would be told as a change of the runs.
-Of nine logs whose judge came to pass 80 % of failures, up from 5 %, three show it beyond chance, eight at this level.
-"""
+Of nine logs whose judge came to pass 80 % of what failed, up from 5 %, three show it beyond chance, eight here."""
 
 
 @dataclasses.dataclass(frozen=True)
