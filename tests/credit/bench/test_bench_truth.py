@@ -478,6 +478,7 @@ def test_groups_have_the_size_that_ones_own_world_states(tmp_path: Path, monkeyp
     assert "groups of 8" in other.stdout and "states groups" not in found.stderr
 
 
+@pytest.mark.slow
 def test_several_sizes_of_groups_are_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`bench bias` and `snr` took several; here each size was a run, a file and a figure."""
     monkeypatch.chdir(tmp_path)
