@@ -48,7 +48,7 @@ class RowNames:
       coarse, typed: `rounded` in words, one warning each: by single precision, and by the type of a column.
       exact: evidence in the unit of outcomes that single precision changes, in double precision: float64 [E] or [T].
       sampled: the tokens of the rows, None where they were not given.
-      untold: in words, where nothing tells the order of rows that are scattered, of `untold_order`; else "".
+      untold: in words, where nothing tells the order of rows, of `untold_order`; else "".
       at_once: how many rounds have rows of several agents, of `rounds_at_once`.
     """
 

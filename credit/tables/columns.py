@@ -185,8 +185,8 @@ def from_columns(
         warnings.warn(f"{copied.filling} leave them out", stacklevel=3)
     if words := order_of_turns(rows, turn, stated=order is not None)[1]:
         warnings.warn(f"methods may read rows in the order of their trace, and {words}", stacklevel=3)
-    elif order is None and (untold := untold_order(rows, turn, of_agents=False)):
-        if turn is not None:  # else `credit.run` warns, where a method reads the order
+    elif untold := untold_order(rows, turn, places, of_agents=False):
+        if turn is not None and order is None:  # else `credit.run` warns, where a method reads the order
             warnings.warn(f"methods may read {untold}", stacklevel=3)
         rows = dataclasses.replace(rows, names=dataclasses.replace(rows.names, untold=untold))
     if at_once := rounds_at_once(rows, places):

@@ -10,6 +10,7 @@ import pyarrow as pa
 from credit.tables.column_values import ColumnError, as_arrow, factorise
 from credit.values_at_once import rounds_of_agents
 from graphs.structure.host_ids import consecutive, distinct
+from graphs.text import excerpt
 from graphs.traces.told_order import are_scattered, untold_agents
 from graphs.traces.turn_numbers import numbered_turn
 
@@ -153,11 +154,15 @@ def rounds_of_places(column: Any, rows: np.ndarray) -> np.ndarray:
     return np.cumsum(begins, dtype=np.int32)
 
 
-def ties(rows: Rows, places: np.ndarray) -> bool:
-    """Whether rows of an agent of a trace have one place, by `rounds_of_places`: they stand as in the batch."""
+def ties(rows: Rows, places: np.ndarray) -> np.ndarray:
+    """Whether the event before is of the same agent of a trace, at one place by `rounds_of_places`: bool [entered].
+
+    Such rows stand as in the batch.
+    """
     graph, entered, of_event = rows.names.graph, len(rows.event), places[rows.names.rows]
     agent = np.asarray(graph.agent_ids)[:entered]
-    return bool(((agent[1:] == agent[:-1]) & (of_event[1:] == of_event[:-1])).any())
+    tied: np.ndarray = np.diff(agent, prepend=-1) == 0
+    return tied & (np.diff(of_event, prepend=-1) == 0)
 
 
 def rounds_at_once(rows: Rows, places: np.ndarray | None) -> int:
@@ -203,16 +208,20 @@ def untold_rounds(rows: Rows, turn: Any) -> bool:
     return bool(untold.any())
 
 
-def untold_order(rows: Rows, turn: Any, *, of_agents: bool) -> str:
-    """What follows "reads" where rows without `order=` tell no order, as in tables; "" where they do.
+def untold_order(rows: Rows, turn: Any, places: np.ndarray | None, *, of_agents: bool) -> str:
+    """What follows "reads" where rows tell no order, as in tables; "" where they do.
 
-    Turns tell one where they are numbers, or end in one, as for `order_of_turns`.
+    Turns tell one where they are numbers, or end in one, as for `order_of_turns`. `order=` tells one but where rows of
+    an agent have one place and no common context: several instances of one name may have acted at once.
 
     Args:
       rows: of the batch.
       turn: the column, or None.
+      places: as of `rounds_at_once`.
       of_agents: whether it is read which of several agents was first.
     """
+    if places is not None:
+        return _said_of_ties(rows, ties(rows, places))
     entered, graph = len(rows.event), rows.names.graph
     trace, agent = (np.asarray(ids)[:entered] for ids in (graph.trace_ids, graph.agent_ids))
     at = _numbers_of_turns(rows, turn)
@@ -225,6 +234,22 @@ def untold_order(rows: Rows, turn: Any, *, of_agents: bool) -> str:
         later = later[(context[later] < 0) | (context[later] != context[later - 1])]
     said = "the order of agents, and rows stand by agent: no turn that rises along the trace tells it; pass order="
     return said if len(later) else ""
+
+
+def _said_of_ties(rows: Rows, tied: np.ndarray) -> str:
+    if (context := _contexts(rows)) is not None:
+        tied = tied & ((context < 0) | (np.diff(context, prepend=-1) != 0))
+    if not tied.any():
+        return ""
+    both = tied | np.append(tied[1:], False)
+    graph = rows.names.graph
+    named = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_ids)[: len(tied)]]
+    one = both & (named == named[np.argmax(tied)])
+    name = rows.names.team.names[int(np.asarray(graph.agent_ids)[np.argmax(tied)])].as_py()
+    return (
+        f"the order of rows, and {int(one.sum())} rows of agent {excerpt(name)} stand at one order=: calls of several "
+        "instances at once need instance= or one context, and calls in sequence a place each"
+    )
 
 
 def _places(column: Any, rows: np.ndarray, n: int) -> np.ndarray:

@@ -132,8 +132,9 @@ class RowAdvantages:
     The metric `credit/condition/unbiased` is 1 where the mean of the policy gradient is right under an assumption that
     no batch shows. Rows of `trained_version` are of the policy that is trained. Where it is not passed, rows of the
     newest version of the batch are, or all rows where none states a version. A batch that is wholly older is then
-    called unbiased, and is not. `log_ratio` of one number a trace is taken for the sum over its decisions, and values
-    for those of the state before the action. It is absent of many batches: plot how often it is 1, not its mean.
+    called unbiased, and is not. `log_ratio` of one number a trace is taken for the sum over its decisions, values
+    for those of the state before the action, and rows for one after the other but where they share one `order`, as
+    agents at once must. It is absent of many batches: plot how often it is 1, not its mean.
 
     Examples:
       >>> import numpy as np
@@ -342,7 +343,7 @@ class RowAdvantages:
           order: the place of each row within its trace, integers, floats or times, where the rows of the batch do not
             stand in that order, or agents act at once: their rows of one place are one turn, whose `event_reward`
             counts for each of them, and stand by the agents' names. An agent's rows of one place keep the order of the
-            batch.
+            batch, of which a method that reads it warns: several agents of one name need `instance`.
             A method with a `state` goes over traces by their first rows: pass these as they were sampled.
           event_reward: what each row earned besides; where that is all, `reward` is zeros, which says that the trace
             has an outcome. None (null) counts 0, as `credit/unpaid` says; NaN is refused.
@@ -438,7 +439,7 @@ class RowAdvantages:
             beside = labels if order is None else {**labels, "order": order}
             lost = 0 if "event_reward" not in amounts else rewards_left_out(amounts["event_reward"], beside, use, ran)
             paid_again = again[0] if again else ""
-            untold = "" if order is not None or falls else self._untold(batch)
+            untold = "" if falls else self._untold(batch, at)
             self._check_columns(batch, metrics, trace is not None, falls, paid_again, lost, copied, untold)
         else:
             self.last, metrics = None, no_metrics(rows, self._facts)
@@ -658,7 +659,7 @@ class RowAdvantages:
         Rows of one place stand in no order. Rewards count for all agents of it, where the method has it so; what else
         is read moves.
         """
-        tied = places is not None and ties(batch.rows, places)
+        tied = places is not None and ties(batch.rows, places).any()
         reads = self._facts.reads_order["event_reward" in batch.columns]
         if not (bool(batch.evidence) if reads is None else reads):
             return True, ""
@@ -667,12 +668,12 @@ class RowAdvantages:
             return False, said_of_rounds(rounds)
         return None if ordered and tied else ordered, falls and f"reads rows in the order of their trace, and {falls}"
 
-    def _untold(self, batch: Batch) -> str:
-        """`untold_order`, where the method reads the order of rows and none is stated."""
+    def _untold(self, batch: Batch, places: np.ndarray | None) -> str:
+        """`untold_order`, where the method reads the order of rows."""
         paid = "event_reward" in batch.columns
         if not self._facts.reads_order[paid]:
             return ""
-        return untold_order(batch.rows, batch.columns.get("turn"), of_agents=self._facts.reads_agents[paid])
+        return untold_order(batch.rows, batch.columns.get("turn"), places, of_agents=self._facts.reads_agents[paid])
 
     def _numbers_rounds(self, batch: Batch, places: np.ndarray | None, falls: str) -> bool:
         """Whether the order of rows that act at once numbers them, and may be that in which they ended.
@@ -683,7 +684,7 @@ class RowAdvantages:
         """
         facts = self._facts
         if places is not None:
-            return ties(batch.rows, places) and (facts.reads_order[False] or bool(falls))
+            return bool(ties(batch.rows, places).any()) and (facts.reads_order[False] or bool(falls))
         reads = facts.reads_agents["event_reward" in batch.columns]
         return reads and untold_rounds(batch.rows, batch.columns.get("turn"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import re
 import warnings
 from typing import Any
 
@@ -254,3 +255,30 @@ def test_times_that_single_precision_makes_one_are_refused(call: Any) -> None:
         call(**rows, order=times.astype(np.float32))
     for order in (times, times.astype(int), times.astype("datetime64[s]"), np.arange(4, dtype=np.float32)):
         call(**rows, order=order)
+
+
+@pytest.mark.parametrize(("method", "options"), [("discounted_return", {}), ("gae", {"lambda_": 1.0}), ("rloo", {})])
+@pytest.mark.parametrize("told", ["", "instance", "context", "order"])
+def test_rows_of_one_name_at_one_place_are_doubted(method: str, options: dict[str, Any], told: str) -> None:
+    """Two workers of one name got rewards in the order in which they ended, a bias of 7e-2, and "unbiased" was 1."""
+    rows: dict[str, Any] = {"group": ["q"] * 8, "trace": [0] * 4 + [1] * 4}
+    rows |= {"agent": ["lead", "worker", "worker", "end"] * 2}
+    rows |= {"order": [0, 1, 1 + (told == "order"), 3] * 2, "event_reward": [0.0, 0.5, -0.25, 0.0] * 2}
+    rows |= {"instance": [0, 0, 1, 0] * 2} if told == "instance" else {}
+    stated: dict[str, Any] = {"value": [0.5] * 8} if method == "gae" else {}
+    stated |= {"context": [None, "c", "c", None, None, "d", "d", None]} if told == "context" else {}
+    reward = np.array([1.0] * 4 + [0.0] * 4)
+    said = (
+        r"reads the order of rows, and 4 rows of agent 'worker' stand at one order=: .* need instance= or one context"
+    )
+    doubted = not told and method != "rloo"
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        rows_advantage = RowAdvantages(method, **options)
+        metrics = rows_advantage(**rows, reward=reward, evidence=stated).metrics
+        rows_advantage(**rows, reward=reward, evidence=stated)
+    assert sum(bool(re.search(said, str(one.message))) for one in found) == doubted
+    assert "credit/condition/unbiased" not in metrics or not doubted
+    built = credit.from_columns(**rows, reward=reward, evidence=stated)[2]
+    with pytest.warns(MissingColumnWarning, match=said) if doubted else contextlib.nullcontext():
+        credit.run(built, method, **options)
