@@ -39,25 +39,36 @@ def untold_rows(
 
 
 def _tied_traces(traces: Traces, method: Method, options: Mapping[str, Any], given: Collection[str]) -> int:
-    """How many traces of tables have rows of several agents at one time, where a method reads who was first.
+    """How many traces of tables have rows at one time, of several agents or one name, where a method reads their order.
 
     Args: as of `untold_rows`.
     """
     formats = traces.traces["format"].to_numpy(zero_copy_only=False)
-    if not (formats == "table").any() or not method.reads_order(options, given, of_agents=True):
+    reads, of_agents = (method.reads_order(options, given, of_agents=of) for of in (False, True))
+    if not (formats == "table").any() or not (reads or of_agents):
         return 0
-    before, after = beside(traces, formats == "table")
+    before, after = beside(traces, formats == "table", of_agents=of_agents, of_names=reads)
     time = np.asarray(traces.graph.time)
     return len(np.unique(np.asarray(traces.graph.trace_ids)[after[time[before] == time[after]]]))
 
 
-def beside(traces: Traces, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The actions of these traces beside which one of another agent stands, without a common context, and that one."""
+def beside(
+    traces: Traces, asked: np.ndarray, *, of_agents: bool = True, of_names: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """The actions of these traces beside which another stands, without a common context, and that one.
+
+    Args:
+      traces: what was read.
+      asked: bool, of each trace.
+      of_agents, of_names: whether it may be of another agent, and of the same one in the same turn.
+    """
     graph, n = traces.graph, traces.sizes.events
     trace, agent = (np.asarray(ids)[:n].astype(np.int64) for ids in (graph.trace_ids, graph.agent_ids))
     acts = np.flatnonzero(np.asarray(graph.action_mask)[:n])
     before, after = acts[:-1], acts[1:]
-    apart = (trace[before] == trace[after]) & (agent[before] != agent[after]) & asked[trace[after]]
+    turn = np.asarray(graph.turn_ids)[:n]
+    apart = np.where(agent[before] != agent[after], of_agents, of_names & (turn[before] == turn[after]))
+    apart &= (trace[before] == trace[after]) & asked[trace[after]]
     if "context" in traces.evidence:
         context = traces.evidence["context"].array
         apart &= (context[before] != context[after]) | (context[after] < 0)
@@ -74,7 +85,7 @@ def said_of_order(counts: Mapping[str, int]) -> str:
         f"{context}"
     )
     of_file = (
-        f"in {counted(tied, 'trace')} rows of several agents have one time, and the order of the file, maybe that in "
+        f"in {counted(tied, 'trace')} several rows have one time, and the order of the file, maybe that in "
         f"which they ended, is taken; expected times that differ, or {context}"
     )
     of_turns = (

@@ -20,6 +20,7 @@ from graphs.traces.repeated_rows import MEASURED, REPEATED_ROWS
 from graphs.traces.repeated_traces import contents_of_tokens, repeated_traces
 from graphs.traces.sampled_again import sampled_again
 from graphs.traces.schema import EVENT_EVIDENCE
+from graphs.traces.spans_at_once import moments
 from graphs.traces.tokens import Tokens
 
 __all__ = ["BY_VERSION", "OF_VERSIONS", "SEVERAL", "batch_notes", "counted_as_nothing", "outcome_again"]
@@ -94,18 +95,24 @@ def _is_drawn(name: str) -> bool:
         return False
 
 
-def _tied_rewards(graph: EventGraph, evidence: Mapping[str, Evidence]) -> np.ndarray:
-    """Events whose reward counts for no later action, though another agent acts at the same time; their places.
+def _tied_rewards(
+    graph: EventGraph, evidence: Mapping[str, Evidence], times: np.ndarray, of_tables: np.ndarray
+) -> np.ndarray:
+    """Events whose reward counts for no later action, though another acts at the same time; their places.
 
-    Clocks are coarse, so that equal times make no joint turn. The order of lines decides, which may mean nothing.
+    Clocks are coarse, so that equal times make no joint turn. The order of lines decides, which may mean nothing. In a
+    turn of a table, rows of one name may be of several instances.
+
+    Args:
+      graph, evidence, times: as of `batch_notes`.
+      of_tables: bool [T].
     """
-    real = np.flatnonzero(np.asarray(graph.event_mask) & ~np.isnan(np.asarray(graph.time)))
-    trace, time = np.asarray(graph.trace_ids)[real], np.asarray(graph.time)[real]
-    place = np.full(graph.num_events, -1)
-    place[real] = np.cumsum((np.diff(trace, prepend=-1) != 0) | (np.diff(time, prepend=-1) != 0))
-    earned = evidence["event_reward"].array
+    took = evidence["seconds"].array[: len(times)] if "seconds" in evidence else np.full(len(times), np.nan)
+    place, earned = moments(graph, times, took, of_tables), evidence["event_reward"].array
+    named = (place >= 0) & np.append(of_tables, False)[np.minimum(np.asarray(graph.trace_ids), len(of_tables))]
+    of_name = np.where(named, place * np.int64(graph.num_events) + np.asarray(graph.turn_ids), -1)
     context = evidence["context"].array if "context" in evidence else None
-    masks = (with_joint_rewards(graph, of, at).joint_mask for of, at in ((None, place), (context, None)))
+    masks = (with_joint_rewards(graph, of, at).joint_mask for of, at in ((of_name, place), (context, None)))
     tied, joint = (np.zeros(graph.num_events, bool) if mask is None else np.asarray(mask) for mask in masks)
     return np.flatnonzero(tied & ~joint & (np.nan_to_num(earned) != 0))
 
@@ -222,18 +229,18 @@ def batch_notes(
         shown = f"{excerpt(name)}{more}, in {held}, and no step or policy_version is read"
         expected = "the step in each row where files are of several steps, since traces of a group are compared"
         yield Problem("group-over-files", next(iter(files)), 0, "group", shown, expected)
+    tables = np.array([heading.format == "table" for heading in headings], bool)
     if "event_reward" in evidence:
         real = np.asarray(graph.event_mask)
         steps, trace = evidence["event_reward"].array[real], np.asarray(graph.trace_ids)[real]
         if where := outcome_again(steps, reward[trace], trace):
             expected = "what the row earned besides: methods add it to the outcome"
             yield Problem("outcome-again", headings[0].file, 0, "event_reward", f"the outcome again {where}", expected)
-        if len(at := _tied_rewards(graph, evidence)):
-            shown = f"above 0 or below in {counted(len(at), 'event')} at one time with a later one of another agent"
-            expected = "a context that the agents share where they act at once: else the later ones have no part in it"
+        if len(at := _tied_rewards(graph, evidence, times, tables)):
+            shown = f"above 0 or below in {counted(len(at), 'event')} at one time with a later one"
+            expected = "a context that actions at once share: else the later ones have no part in it"
             first = headings[int(np.asarray(graph.trace_ids)[at[0]])]
             yield Problem("rewards-at-one-time", first.file, lines[int(at[0])].as_py(), "event_reward", shown, expected)
-    tables = np.array([heading.format == "table" for heading in headings], bool)
     if "event_reward" in evidence and tables.any():  # in other logs an event without the key earned nothing
         _, file = np.unique([heading.file for heading in headings], return_inverse=True)
         acts = np.flatnonzero(np.asarray(graph.action_mask))

@@ -9,7 +9,7 @@ import numpy as np
 from graphs.errors import Problem
 from graphs.traces.part import Heading
 
-__all__ = ["LONGEST", "begins_of_ends", "time_notes", "units_of_seconds"]
+__all__ = ["CLOSE", "LONGEST", "ROUNDING", "begins_of_ends", "time_notes", "units_of_seconds"]
 
 _LATEST = 1e11  # seconds since 1970: in the year 5138, and of the clocks of today in milliseconds in 1973
 LONGEST = 1e8
@@ -19,7 +19,7 @@ _RUN = 1e6  # seconds between the times of one trace of today, by which those of
 _SCALES = (1e3, 1e6, 1e9)
 
 
-_CLOSE, _ROUNDING = 0.02, 0.002
+CLOSE, ROUNDING = 0.02, 0.002
 """Part of what an event took, and seconds, by which its begin and the end before it may differ."""
 _LEAST_PAIRS, _MOST, _SOME = 20, 0.9, 0.1
 """Pairs of events that follow one another; parts of them that fit ends, and that would overlap as begins."""
@@ -84,8 +84,8 @@ def begins_of_ends(
     trace = np.repeat(np.arange(len(counts)), counts)[rows]
     gap, took = np.diff(times[rows]), seconds[rows].astype(np.float64)
     pairs = np.diff(trace) == 0
-    late = pairs & (np.abs(gap - took[1:]) <= np.maximum(_CLOSE * took[1:], _ROUNDING))
-    overlap = late & (took[:-1] > gap * (1 + _CLOSE) + _ROUNDING)
+    late = pairs & (np.abs(gap - took[1:]) <= np.maximum(CLOSE * took[1:], ROUNDING))
+    overlap = late & (took[:-1] > gap * (1 + CLOSE) + ROUNDING)
     total, fit, crossed = (np.bincount(of[trace[1:]], rows_, len(formats)) for rows_ in (pairs, late, overlap))
     found, notes = times.copy(), []
     for number in np.flatnonzero((total >= _LEAST_PAIRS) & (fit >= _MOST * total) & (crossed >= _SOME * total)):
@@ -130,8 +130,8 @@ def units_of_seconds(
         if own.sum() < _LEAST_PAIRS or took[own].mean() < _LEAST_TOOK or beyond[own].mean() <= 0.5:
             continue
         for scale, unit in zip(_SCALES, _UNITS, strict=True):
-            serial = gaps[own] >= took[own] / scale * (1 - _CLOSE) - _ROUNDING
-            if serial.mean() >= _MOST and np.median(took[own] / np.maximum(gaps[own], _ROUNDING)) >= scale / _IDLE:
+            serial = gaps[own] >= took[own] / scale * (1 - CLOSE) - ROUNDING
+            if serial.mean() >= _MOST and np.median(took[own] / np.maximum(gaps[own], ROUNDING)) >= scale / _IDLE:
                 row = np.flatnonzero(own & beyond)[0]
                 heading = headings[int(trace[row])]
                 value = f"{took[row]:g}, and its agent's next event begins after {gaps[row]:.3g} s"

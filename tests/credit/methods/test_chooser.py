@@ -559,7 +559,7 @@ def test_no_bias_is_said_only_where_the_log_keeps_the_conditions(tmp_path: Path)
     assert biases("11", 0.25) == ["no bias)"] * 2
     # A leave-one-out baseline of independent traces has no bias, whoever sampled them; versions were a cause here.
     assert biases("12", 0.25) == ["no bias)"] * 2
-    tied = "event_reward is above 0 or below in 2 events at one time with a later one of another agent"
+    tied = "event_reward is above 0 or below in 2 events at one time with a later one"
     assert biases("11", 0.25, "0022") == ["no bias)", f"may be biased: {tied})"]
     # An agent that is slow where it does well would choose the number of its turn, but for rounds, which are one turn.
     assert biases("11", 0.25, round_=True) == ["no bias)"] * 2

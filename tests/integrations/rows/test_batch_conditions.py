@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import itertools
 import json
 import warnings
@@ -580,7 +581,9 @@ def test_who_of_a_round_ended_first_is_not_what_it_is_compared_with(
         given["evidence"] = {"context": given["trace"]}
     else:
         given["order"] = np.zeros(len(solves))
-    found = method(**given)
+    untold = marked == "one agent" and call[0] == "turn_baseline"
+    with pytest.warns(MissingColumnWarning, match="stand at one order=") if untold else contextlib.nullcontext():
+        found = method(**given)
     total = float(np.sum(found.advantages * solves * (given["reward"] - 0.5))) / 16 / 2
     if marked != "one agent":
         assert total == pytest.approx(0.25, abs=1e-6)

@@ -283,11 +283,56 @@ def test_a_reward_before_another_agents_action_of_one_time_is_named(
     ]
     path = written(tmp_path, "rows.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
     events = f"{said} event{'s' * (said > 1)}"
-    shown = f"above 0 or below in {events} at one time with a later one of another agent"
+    shown = f"above 0 or below in {events} at one time with a later one"
     assert noted(path) == ([("rewards-at-one-time", shown)] if said else [])
     with pytest.warns(MissingColumnWarning, match="have one time") if said else contextlib.nullcontext():
         advantage = np.asarray(run(credit.read(path), "discounted_return").advantage)[:4]
     assert advantage.tolist() == ([1.5, 1.5, -0.5, -0.5] if context else [1.5, 1.0, -0.5, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("begins", "seconds", "agents", "said"),
+    [
+        ([0, 1.775, 1.785, 3.74], [1.775, 1.67, 1.95, 1], "pvwp", 1),
+        ([0, 1.775, 3.452, 5.5], [1.775, 1.68, 1.95, 1], "pvwp", 0),  # by less than what a begin may be off
+        ([0, 1, 3, 5], [1.7, 1.7, 1.9, 1], "pvwp", 0),  # of a clock of seconds
+        ([0, 1.7, 1.7, 3.5], None, "pvvp", 1),
+        ([0, 1.7, 1.8, 3.5], [1.7, 1.6, 1.5, 1], "pvvp", 1),
+        ([0, 1.7, 3.5, 4.5], [6.0, 1.6, 0.5, 1], "pvwv", 1),
+    ],
+)
+def test_a_reward_within_anothers_span_and_one_of_a_name_are_named(
+    tmp_path: Path, begins: list[float], seconds: list[float] | None, agents: str, said: int
+) -> None:
+    """Workers who began 10 ms apart, or of one name, acted at once, and only equal begins of two names were noted."""
+    rows = [
+        {"group": "q", "trace": t, "agent": a, "time": begins[i], "reward": r, "event_reward": [0, 0.5, 0, 0][i]}
+        | ({"seconds": seconds[i]} if seconds else {})
+        for t, r in (("a", 1), ("b", 0))
+        for i, a in enumerate(agents)
+    ]
+    path = written(tmp_path, "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    shown = "above 0 or below in 2 events at one time with a later one"
+    assert noted(path) == ([("rewards-at-one-time", shown)] if said else [])
+    tied = seconds is None
+    with pytest.warns(MissingColumnWarning, match="several rows have one time") if tied else contextlib.nullcontext():
+        credit.run(credit.read(path), "discounted_return")
+
+
+@pytest.mark.parametrize("spawned", [False, True])
+def test_the_span_of_an_agent_contains_those_that_it_spawned(tmp_path: Path, spawned: bool) -> None:
+    """That of another agent proves that both were at once."""
+    agents = [{"id": "p"}, {"id": "v"} | ({"parent": "p"} if spawned else {})]
+    events = [
+        {"id": a, "type": "message", "agent": a, "time": at, "seconds": took, "event_reward": 0.5}
+        for a, at, took in (("p", 0.5, 4.25), ("v", 1.25, 1.5))
+    ]
+    logs = [
+        {"trace_id": t, "task_id": "q", "agents": agents, "events": events, "rewards": {"team": r}}
+        for t, r in (("a", 1), ("b", 0))
+    ]
+    path = written(tmp_path, "logs.jsonl", "".join(json.dumps(log) + "\n" for log in logs))
+    assert [kind for kind, _ in noted(path)] == ([] if spawned else ["rewards-at-one-time"])
 
 
 def test_a_null_reward_of_a_row_is_named_at_its_row(tmp_path: Path) -> None:
