@@ -335,7 +335,8 @@ class Method:
         # What is sure comes first.
         found = min(_biases(given, seen, self.of_rows), key=lambda answer: answer[0] is None, default=(True, ""))
         unless = "".join(f"; at {name}={at} none do" for name, at in self.unbiased_at.items())
-        wrong = but or f"values that are not the true ones bias it{unless}"
+        refused = ", and so do agents at once, whose actions it refuses" if self.order == "turns" else ""
+        wrong = but or f"values that are not the true ones bias it{refused}{unless}"
         return (None, wrong) if found[0] and not known else found
 
     def _compares_by_key(self, options: Mapping[str, Any]) -> bool:

@@ -30,7 +30,7 @@ ROWS: dict[str, Any] = {"group": [0] * 6, "trace": [*"aabbcc"], "agent": [*"xyxy
         ("remax", {}, ""),
         ("puppeteer", {}, f"its number is another than the return: {credit.METHODS['puppeteer'].summary}"),
         ("gae", {}, f"{WRONG}; at lambda_=1 none do"),
-        ("critic", {}, WRONG),
+        ("critic", {}, f"{WRONG}, and so do agents at once, whose actions it refuses"),
         ("grpo", {"ddof": 0}, "how it is biased is known of ddof=1 only"),
     ],
 )
