@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from credit.advice_trial import Trial, try_advice
+from credit.advice_trial import Trial, try_advice, try_beside
 from credit.bias_in_log import OnLog, on_log
 from credit.methods.absent_outcomes import action_counts, found_instead, left_out, spoilt_rows
 from credit.methods.availability import Availability, availability
@@ -167,6 +167,11 @@ class Advice:
             ("to train", self.command, self.trial.effect),
             ("if not", self.command_if_not, self.trial.effect),
             ("if it was", self.command_if_so, self.trial.effect_if_so),
+            *(
+                (f"or, if {one.provided}" if one.provided else "or", self._assign_by(one.method), one.effect)
+                for one in self.trial.beside
+                if one.method != self.trial.method
+            ),
             ("to read", self.report, self.trial.effect_of_report),
         )
         return tuple(row for row in rows if row[1])
@@ -180,8 +185,10 @@ class Advice:
 
     @property
     def _assign(self) -> str:
-        method = self.trial.method
-        return method and f"credit assign {self._logs} --method {method} -o advantages.parquet"
+        return self.trial.method and self._assign_by(self.trial.method)
+
+    def _assign_by(self, method: str) -> str:
+        return f"credit assign {self._logs} --method {method} -o advantages.parquet"
 
     def _methods(self, claims: Sequence[str]) -> str:
         return f"--methods {','.join([self.baseline, *claims])}"
@@ -233,6 +240,7 @@ def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MissingColumnWarning)  # of methods that nobody asked for; the branches say it
         trial = try_advice(traces, baseline, compose, _controls(traces), allowed)
+        trial = dataclasses.replace(trial, beside=try_beside(traces))
     return Advice(
         branches=branches,
         questions=tuple(_on_these_logs(question, allowed) for question in answer_questions(traces)),
@@ -466,8 +474,7 @@ def _warnings(traces: Traces, claims: Sequence[str]) -> list[str]:
     by_events = _pays_events(traces) and not set(claims) - {"turn_baseline"}
     if claims and not by_events and not set(claims) & set(CENTRED):
         lines.append(
-            f"{', '.join(claims)}: right only where the logged values are, so they are for reading; "
-            "advantages to train on come from the baseline"
+            f"{', '.join(claims)}: as claims right only where the logged values are, so the ledger is for reading"
         )
     apart = apart_by_events(traces) if by_events else []
     if apart:

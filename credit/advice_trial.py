@@ -5,15 +5,18 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from credit.bias_in_log import OnLog, on_log
 from credit.ledger.from_methods import compose_claims
+from credit.methods.availability import availability
 from credit.methods.running import run
 from credit.reports.own_outcomes import adds_outcomes
 from credit.reports.trace_returns import returns
+from credit.telling_apart import apart_by_events
+from estimators.base import Reason
 from graphs.errors import CreditError
 from graphs.text import counted
 from graphs.traces.batch import Traces
@@ -21,7 +24,22 @@ from graphs.traces.batch import Traces
 if TYPE_CHECKING:
     from estimators.base import Credit
 
-__all__ = ["Trial", "try_advice"]
+__all__ = ["Beside", "Trial", "try_advice", "try_beside"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Beside:
+    """Another method to train with, that has no bias either.
+
+    Attributes:
+      method: its name, with options.
+      provided: on what its having no bias rests that no log tells; "" where on nothing.
+      effect: the standard deviation before and after, in words.
+    """
+
+    method: str
+    provided: str
+    effect: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +57,7 @@ class Trial:
       effect_if_so: the effect of "control" if the answer is yes.
       effect_of_report: the standard deviation of what a ledger of all claims explains, and of what it does not.
       refused: why "control" or "ledger" is not recommended, though there are claims for it.
+      beside: others to train with.
     """
 
     method: str = ""
@@ -49,6 +68,7 @@ class Trial:
     effect_if_so: str = ""
     effect_of_report: str = ""
     refused: dict[str, str] = dataclasses.field(default_factory=dict)
+    beside: tuple[Beside, ...] = ()
 
 
 def try_advice(
@@ -108,6 +128,31 @@ def try_advice(
             name, unless = "rloo --evidence agent_reward", _left_open(found)
             return dataclasses.replace(trial, method=name, unless=unless, effect=effect)
     return trial
+
+
+def try_beside(traces: Traces) -> tuple[Beside, ...]:
+    """Returns against the logged values, and turns against turns, where the log has values or rewards at events.
+
+    Args:
+      traces: what was read.
+
+    Examples:
+      >>> import credit
+      >>> columns = {"group": [0] * 3, "trace": ["a", "b", "c"], "reward": [1.0, 0.0, 0.5]}
+      >>> _, _, rows = credit.from_columns(**columns, evidence={"value": [0.5, 0.5, 0.5]})
+      >>> [(one.method, one.effect) for one in try_beside(rows.traces)]
+      [('gae --option lambda_=1', 'standard deviation over 3 actions: outcomes 0.408, advantages 0.408')]
+    """
+    found = []
+    options: dict[str, Any] = {"lambda_": 1}
+    if availability(traces)["gae"].state == "computable" and on_log(traces, "gae", options=options).unbiased:
+        result = run(traces, "gae", **options)
+        whole = not np.any(np.asarray(result.reason) == Reason.NO_EVIDENCE)
+        if whole and (effect := _effect(traces, result)):
+            found.append(Beside("gae --option lambda_=1", "each value was computed before its action", effect))
+    if "turn_baseline" in apart_by_events(traces) and on_log(traces, "turn_baseline").unbiased:
+        found.append(Beside("turn_baseline", "", _effect(traces, run(traces, "turn_baseline"))))
+    return tuple(found)
 
 
 def _left_open(found: OnLog) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from credit.doubts_of_log import BREAKING, doubts_of_log
 from credit.method_summary import Summary
@@ -32,21 +33,29 @@ class OnLog:
     by: str = ""
 
 
-def on_log(traces: Traces, name: str, evidence: Collection[str] = (), *, control: bool = False) -> OnLog:
+def on_log(
+    traces: Traces,
+    name: str,
+    evidence: Collection[str] = (),
+    *,
+    options: Mapping[str, Any] | None = None,
+    control: bool = False,
+) -> OnLog:
     """Whether a method has no bias on a log. It is run where it compares by another key than its own.
 
     Args:
       evidence: what it takes besides its needs.
+      options: of the method.
       control: whether its claims are to be control variates, which a log may break though it is biased by itself.
     """
     method = METHODS[name]
-    keyed = implied(method.fn, {}, of_agents="agent_reward" in evidence or has_agent_outcomes(traces))
+    keyed = implied(method.fn, options or {}, of_agents="agent_reward" in evidence or has_agent_outcomes(traces))
     kinds = BREAKING | ({"several-versions"} if control else set())
     unbiased: bool | None = method.unbiased
     but = ""
     if keyed:  # not the comparison of the table of methods
         tried = Summary()
-        tried.add(traces, run(traces, name, evidence=evidence), name, {}, given=evidence)
+        tried.add(traces, run(traces, name, evidence=evidence, **(options or {})), name, options or {}, given=evidence)
         unbiased, but = method.unbiased_with(keyed, tried.seen)
     broken = next(doubts_of_log(traces, method, keyed, kinds), "")
     of_order = traces, method, keyed, traces.evidence

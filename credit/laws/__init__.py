@@ -139,7 +139,6 @@ LAWS: dict[str, Callable[[Subject], str]] = {
         meaning.regular_is_valid,
         arrays.finite,
         arrays.gradients,
-        arrays.dtypes,
         meaning.equal_rewards,
         meaning.bounded,
         arrays.vmap,
@@ -147,6 +146,7 @@ LAWS: dict[str, Callable[[Subject], str]] = {
         meaning.replays,
         meaning.unit,
         meaning.absent_evidence,
+        arrays.dtypes,
     )
 }
-"""Every law by name, in the order in which they are tried."""
+"""Every law by name, in the order in which they are tried: the type of a constant, which harms least, is the last."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,10 +14,10 @@ import pyarrow as pa
 
 from credit.tables.column_teams import Team
 from estimators.base import Credit, check_batch
-from graphs.errors import CreditError
+from graphs.errors import CreditError, UnusedRewardsWarning
 from graphs.event_graph import Array, EventGraph
 from graphs.look_alikes import look_alikes
-from graphs.text import excerpt
+from graphs.text import counted, excerpt
 from graphs.traces.batch import Traces
 from graphs.traces.evidence import Evidence
 from graphs.traces.schema import TEXT_COLUMNS
@@ -148,6 +149,9 @@ class Rows:
         Raises:
           CreditError: `values` is something else, has not one entry for each event, or is the result of another batch.
 
+        Warns:
+          UnusedRewardsWarning: rows have rewards of their own, and a `Credit` has the outcomes alone.
+
         Examples:
           >>> import credit
           >>> graph, reward, rows = credit.from_columns(group=[0, 0], trace=["b", "a"], reward=[1.0, 0.0])
@@ -160,6 +164,10 @@ class Rows:
             values = result.advantage
             if np.shape(values) == (self.events,) and not isinstance(values, jax.core.Tracer):
                 check_batch(self.names.graph, "values", result)
+                if unpaid := self._left_out(result):
+                    text = f"event_reward of {counted(unpaid, 'row')} is not used: {result.source} has outcomes alone; "
+                    text += "pass event_reward=rows.event_reward to the method, if it takes it"
+                    warnings.warn(text, UnusedRewardsWarning, stacklevel=2)
         if not hasattr(values, "shape"):
             kind = type(values).__name__
             raise CreditError(
@@ -171,6 +179,19 @@ class Rows:
             traced: jax.Array = values[self.event]
             return traced
         return np.asarray(values)[self.event]
+
+    def _left_out(self, result: Credit) -> int:
+        """How many rows have a reward that is in no amount of a result: each amount is the outcome, and no return."""
+        if self.event_reward is None or not result.own_outcome:
+            return 0
+        graph, outcome = self.names.graph, np.asarray(self.names.reward, np.float64)
+        trace, valid = np.asarray(graph.trace_ids), np.asarray(result.valid)
+        earned = np.where(np.isfinite(self.event_reward), self.event_reward, 0).astype(np.float64)
+        total = np.bincount(trace, earned, len(outcome))
+        least = 1e-5 * (np.abs(outcome) + np.abs(total))
+        paid = valid & (np.abs(earned) > 0) & (np.abs(total) > least)[trace]
+        alike = np.abs(np.asarray(result.credit) - outcome[trace]) <= least[trace]
+        return int(paid.sum()) if alike[valid].all() else 0
 
 
 def as_traces(source: Traces | Rows) -> Traces:

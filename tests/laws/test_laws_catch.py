@@ -62,6 +62,15 @@ def test_every_law_is_broken_by_some_method() -> None:
     assert {law for law, _, _ in FLAWED} | {"absent_evidence"} == set(LAWS)
 
 
+def test_a_fault_that_trains_wrongly_is_named_before_the_dtype_of_a_constant() -> None:
+    def of_two_faults(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+        return flawed.has_double_constants(graph, reward)
+
+    with pytest.raises(LawError, match="breaks the law 'no_event_reward'") as caught:
+        check(of_two_faults, skip=[law for law in LAWS if law not in ("dtypes", "no_event_reward")])
+    assert [result.law for result in caught.value.report.broken] == ["no_event_reward", "dtypes"]
+
+
 @pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", ["gae", "coma", "remax"])

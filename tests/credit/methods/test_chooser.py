@@ -110,6 +110,28 @@ def test_values_make_a_ledger_to_read_and_nothing_biased_is_recommended_for_trai
     assert agent.method == "dr_mas" and not agent.unbiased and "biased" in agent.why
 
 
+def test_what_has_less_variance_and_no_bias_either_stands_beside_rloo_with_its_condition(tmp_path: Path) -> None:
+    """`gae` was called right only where the values are; at lambda_=1 no value made before its action biases it."""
+
+    def paid(i: int, k: int) -> float:
+        return float(k == i)
+
+    def beside(found: Advice) -> dict[str, str]:
+        return {use: command for use, command, _ in found.commands if use.startswith("or")}
+
+    path = write(tmp_path / "x.jsonl", value=0.5, turn=lambda i, k: k, event_reward=paid)
+    found = advice(path)
+    before = "or, if each value was computed before its action"
+    by_values = "credit assign PATH... --method gae --option lambda_=1 -o advantages.parquet"
+    by_turns = "credit assign PATH... --method turn_baseline -o advantages.parquet"
+    assert "--method rloo" in found.command and beside(found) == {before: by_values, "or": by_turns}
+    shown = CliRunner().invoke(cli, ["choose", str(path)]).output
+    assert f"{before}: {by_values.replace('PATH...', str(path))}\n  standard deviation over 9 actions" in shown
+    assert "only where the logged values are, so the ledger is for reading" in shown
+    some = advice(write(tmp_path / "y.jsonl", value=lambda i, k: 0.5 if k or i else float("nan")))
+    assert beside(some) == {} == beside(advice(write(tmp_path / "z.jsonl")))
+
+
 @pytest.mark.slow
 def test_a_ledger_to_read_has_only_claims_that_a_ledger_takes(tmp_path: Path) -> None:
     """`puppeteer`, a return without values, was recommended for a ledger, which refused it."""
@@ -319,7 +341,7 @@ def test_every_printed_command_runs_on_its_log_with_the_stated_effect(
     assert shown.startswith(f"to train: {found.command}\n" if found.command else otherwise)
     assert shown.index("\nluck:") < shown.index("\nunit  ")
     monkeypatch.chdir(tmp_path)
-    printed = re.findall(r"^[\w ]+: (credit .*)$", shown, re.MULTILINE)
+    printed = re.findall(r"^[\w ,]+: (credit .*)$", shown, re.MULTILINE)
     assert printed == [command for _, command, _ in found.commands] and printed
     for _, command, effect in found.commands:
         assert str(path) in command and f"{command}\n  {effect}\n" in shown

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ import graphs
 from credit.integrations.rows.row_advantages import RowAdvantages
 from credit.tables.column_values import factorise
 from credit.tables.columns import from_columns
-from graphs.errors import CapacityError, CreditError
+from graphs.errors import CapacityError, CreditError, UnusedRewardsWarning
 
 from .eight_rows import AGENT, GROUP, REWARD, SHAPE, TRACE, example
 
@@ -354,3 +356,25 @@ def test_outcomes_of_agents_alone_are_zeros_for_rows_and_no_reward_in_a_log(tmp_
     logged = credit.run(credit.read(path), "spiral_rae").advantage[:6]
     trained = RowAdvantages("spiral_rae")(**rows, reward=np.zeros(6), evidence={"agent_reward": own}).advantages
     np.testing.assert_allclose(trained, logged, atol=1e-6)
+
+
+@pytest.mark.parametrize("by_row", [False, True])
+def test_rewards_of_rows_that_a_direct_call_forgot_are_told_of_its_result(by_row: bool) -> None:
+    """The jitted loop of the README dropped them: advantages were off by up to 1.8, and nothing warned."""
+    paid, outcome = [0.5, 0.0, -0.25, 0.0], [1.0, 1.0, 0.0, 0.0]
+    ids = {"group": [0] * 4, "trace": ["a", "a", "b", "b"]}
+    rewards = {"row_reward": paid} if by_row else {"reward": outcome, "event_reward": paid}
+    graph, reward, rows = credit.from_columns(**ids, **rewards, evidence={"value": [0.3] * 4}, events=8)
+    by_values = functools.partial(credit.gae, value=rows.evidence["value"], lambda_=1.0)
+    for method in (credit.rloo, jax.jit(credit.turn_baseline), by_values):
+        with pytest.warns(UnusedRewardsWarning, match=r"event_reward of 2 rows .* pass event_reward=rows\.event_"):
+            rows.gather(method(graph, reward))
+        with warnings.catch_warnings(action="error"):
+            rows.gather(method(graph, reward, event_reward=rows.event_reward))
+
+
+def test_rewards_of_rows_that_add_up_to_nothing_are_not_called_forgotten() -> None:
+    columns = {"group": [0] * 4, "trace": ["a", "a", "b", "b"], "reward": [1.0, 1.0, 0.0, 0.0]}
+    graph, reward, rows = credit.from_columns(**columns, event_reward=[0.5, -0.5, 0.0, 0.0])
+    with warnings.catch_warnings(action="error"):
+        rows.gather(credit.rloo(graph, reward, event_reward=rows.event_reward))
