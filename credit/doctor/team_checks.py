@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from credit.doctor.ranked_verdicts import ranked_verdicts
+from credit.doctor.ranked_verdicts import RankedVerdict, ranked_verdicts
 from credit.doctor.team_work import TeamWork
 from credit.doctor.verdict_channels import verdict_channels
-from credit.doctor.verdict_errors import MOST_WRONG, verdict_errors
+from credit.doctor.verdict_errors import MOST_WRONG, VerdictErrors, verdict_errors
 from credit.doctor.verdicts import FAILED_TRACES, NO_VERDICT, Suspicion, collusion, drift
 from credit.reports.corpus import Survey, survey
 from credit.reports.judged_traces import judged_traces
@@ -344,21 +344,31 @@ def _of_verdicts(traces: Traces, check: str, suspicion: Suspicion) -> Finding:
 
 
 def _disagreeing(traces: Traces) -> Finding:
-    """The verdict that is surely wrong most often, of all traces or of a system."""
-    check, found = "verdict_disagreement", verdict_errors(traces)
-    if not found and (ranked := ranked_verdicts(traces)):
-        one, part = ranked[0], 2 * (1 - ranked[0].chance)
-        of, known = (len(one.misled), one.failed), math.isfinite(one.high)
-        least = 2 * (1 - one.high) if known else None
-        ids = _ids(traces, one.misled)
-        return Finding(check, one.found, least, MOST_WRONG, part, *of, None, ids, one.of_all())
-    if not found:
+    """The verdict that surely says little, of all traces or of a system, with any other that does; else one of which
+    traces do not tell; of several the one that is surely wrong most often."""
+    told = [_wrong(traces, one) for one in verdict_errors(traces)]
+    told += [_misled(traces, one) for one in ranked_verdicts(traces)]
+    if not told:
         some = bool(verdict_channels(traces))
-        return _unknown(check, "no task has outcomes of just two values, and both" if some else NO_VERDICT)
-    worst = found[0].worst
+        why = "no task has outcomes of just two values, and both" if some else NO_VERDICT
+        return _unknown("verdict_disagreement", why)
+    first = min(told, key=lambda one: ((True, None, False).index(one.found), -(one.statistic or 0.0)))
+    more = [one.words for one in told if one.found and one is not first]
+    return dataclasses.replace(first, words=". ".join([first.words, *more]))
+
+
+def _wrong(traces: Traces, one: VerdictErrors) -> Finding:
+    worst = one.worst
     both, wrong = worst.both, worst.rows[worst.wrong]
     share, of = None if math.isnan(both.share) else both.share, (len(wrong), len(worst.rows))
-    return Finding(check, found[0].found, both.low, MOST_WRONG, share, *of, None, _ids(traces, wrong), found[0].told())
+    ids = _ids(traces, wrong)
+    return Finding("verdict_disagreement", one.found, both.low, MOST_WRONG, share, *of, None, ids, one.told())
+
+
+def _misled(traces: Traces, one: RankedVerdict) -> Finding:
+    least, part = 2 * (1 - one.high) if math.isfinite(one.high) else None, 2 * (1 - one.chance)
+    of, ids = (len(one.misled), one.failed), _ids(traces, one.misled)
+    return Finding("verdict_disagreement", one.found, least, MOST_WRONG, part, *of, None, ids, one.of_all())
 
 
 def _idle(found: Survey) -> Finding:

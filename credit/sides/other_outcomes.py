@@ -6,11 +6,12 @@ import numpy as np
 
 from credit.doctor.verdict_channels import own_channel, verdict_channels
 from credit.methods.absent_outcomes import by_people
-from credit.reports.trace_numbers import numbered
+from credit.reports.trace_numbers import TraceMetric, numbered
 from credit.sides.chosen_sides import Sides
 from credit.sides.side_differences import side_differences
-from credit.sides.side_words import first_to_second, short
+from credit.sides.side_words import short
 from graphs.logs.read_logs import DEFAULT_CHANNEL
+from graphs.task_means import LEAST_TASKS
 from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 
@@ -32,6 +33,8 @@ def chosen_outcome(traces: Traces) -> str:
 def other_outcomes(traces: Traces, sides: Sides | None = None) -> str:
     """The other rewards, of how many traces, with their means, where one was chosen as the outcome; "" elsewhere.
 
+    A change between sides is told as tested, with how many tasks it rests on, and not at all where these are too few.
+
     Args:
       traces: what was read.
       sides: two sides of these, whose means are those of `side_differences`; None for one mean of all traces.
@@ -40,13 +43,23 @@ def other_outcomes(traces: Traces, sides: Sides | None = None) -> str:
         return ""
     channels = verdict_channels(traces)
     known = {name: int(np.isfinite(number).sum()) for name, number in channels.items()}
+    named = sorted(known, key=lambda one: (one not in traces.by_people, -known[one]))[:MOST]
+    metrics = {name: _metric(channels[name]) for name in named}
+    rows = [] if sides is None else side_differences(traces, metrics, sides.side)
+    changes = {row.metric: row for row in rows if not row.few and row.tasks >= LEAST_TASKS}
     told = []
-    for name in sorted(known, key=lambda one: (one not in traces.by_people, -known[one]))[:MOST]:
-        number = channels[name].astype(np.float64)
-        metric = numbered(number, (np.isnan(number), "no such reward"))
-        rows = [] if sides is None else side_differences(traces, {name: metric}, sides.side)
-        mean = first_to_second(rows[0].first, rows[0].second) if rows else f"mean {short(float(np.nanmean(number)))}"
+    for name in named:
         whose = f" ({who})" if (who := by_people(known[name], traces.by_people.get(name, 0))) else ""
-        told.append(f"{printable(name, 60)}{whose} of {counted(known[name], 'trace')}, {mean}")
+        said = f"mean {short(float(np.nanmean(channels[name])))}"
+        if row := changes.get(name):
+            of = counted(row.tasks, "task")
+            said = f"{row.means()} {f'on {of} of both' if row.paired else f'over {of}'}, {row.in_short()}"
+        elif sides is not None:
+            said += ", too few tasks to tell a change"
+        told.append(f"{printable(name, 60)}{whose} of {counted(known[name], 'trace')}, {said}")
     told += ["…"] * (len(known) > MOST)
     return f"Also in the log, by `--reward-channel`: {'; '.join(told)}." if told else ""
+
+
+def _metric(number: np.ndarray) -> TraceMetric:
+    return numbered(number.astype(np.float64), (np.isnan(number), "no such reward"))

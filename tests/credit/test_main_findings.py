@@ -201,12 +201,17 @@ def test_another_reward_that_could_be_the_outcome_stands_beside_the_chosen_one(l
     chosen = "--reward-channel", "judge", "--sides", "system"
     success = json.loads(said("metrics", "--sides", "system", "--reward-channel", "accepted", "--json"))["changed"]
     before_to_after = success.split("success ")[1].split(",")[0]
-    told = f"Also in the log, by `--reward-channel`: accepted of 204 traces, {before_to_after}."
+    told = f"Also in the log, by `--reward-channel`: accepted of 204 traces, {before_to_after} on 32 tasks of both, "
     assert told in said("summary", *chosen) and told in said("metrics", *chosen)
     assert "accepted of 204 traces, mean 0.9" in said("metrics", "--reward-channel", "judge")
     traces, sides = Sides.joined("system", credit.read(log, reward="judge"))
     assert any(told in one["told"] for one in overview(Findings.of(traces, {}, sides=sides))["findings"])
     assert "Also in the log" not in said("summary")  # nothing was chosen
+    few = (re.sub('"accepted": ...(, )?', "", line) if number > 15 else line
+           for number, line in enumerate(log.read_text().splitlines()))  # fmt: skip
+    log.write_text("".join(f"{line}\n" for line in few))
+    for call in ("summary", "metrics"):  # "people of 54 traces, 0 to 1" rested on one task that both ran
+        assert re.search("accepted of 12 traces, mean [0-9.]+, too few tasks to tell a change[.]", said(call, *chosen))
 
 
 def test_a_second_cause_that_is_undecided_stands_below_the_head(tmp_path: Path) -> None:

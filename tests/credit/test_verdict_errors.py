@@ -199,6 +199,27 @@ def test_a_judge_that_is_the_outcome_is_held_against_people(tmp_path: Path, peop
     assert ("How judge agrees with thumb (by people): " in said(people)) == (people == "thumb")
 
 
+def two_judges() -> Traces:
+    """120 runs, whose tests are right and whose review passes nearly all; people rated 60."""
+    records = []
+    for i in range(120):
+        rewards = {"tests": float(i % 3 > 0), "review": float(i % 40 > 0)}
+        rewards |= {"people": rewards["tests"]} if i < 60 else {}
+        record = TraceRecord(f"t{i}", f"q{i}", "x", instances={"a": Agent()}, rewards=rewards)
+        record.event("e", EventType.MESSAGE, "a", action=True)
+        records.append(record)
+    return assemble(records, reward="tests")
+
+
+def test_a_verdict_is_found_whichever_of_them_says_little() -> None:
+    """Of 54 rated runs the tests were right and the review passed all; the row was that of the tests, not found."""
+    traces = two_judges()
+    first, second = verdict_errors(traces)
+    assert (first.name, first.found, second.name, second.found) == ("tests", False, "review", True)
+    finding = next(each for each in examine(traces) if each.check == "verdict_disagreement")
+    assert finding.found and finding.statistic == second.both.low and finding.words == second.told()
+
+
 def drawn(
     rng: np.random.Generator, parts: tuple[float, float], alike: float, both: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -93,7 +93,7 @@ def doctor(
                     "idle_agents": [*map(dataclasses.asdict, idle)]})  # fmt: skip
     else:
         _print(stdout(), findings, level, idle)
-        said = {each.words for each in findings if each.found is not False}
+        said = "\n".join(each.words for each in findings if each.found is not False)
         for one in verdicts:
             if one["found"] is not None and one["told"] not in said:
                 stdout().print(words(f"{one['told']}."), soft_wrap=True)
