@@ -13,12 +13,13 @@ from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
 from credit.reports.trace_numbers import numbered
 from credit.sides.comparable_traces import of_told_tasks
+from credit.sides.rates_per_call import compare_rates, shared_are_most
 from credit.sides.side_rows import SideDifference, corrected_rows
 from credit.sides.side_tests import compare_metric
 from credit.sides.side_weights import side_weights
 from credit.sides.side_words import MOST_TOLD, up_to
 from graphs.structure.host_ids import ranked
-from graphs.text import part_of, percent, printable
+from graphs.text import counted, part_of, percent, printable
 from graphs.traces.batch import Traces
 
 __all__ = ["ToolFailures", "emptier_tools", "failing_tools", "tool_failures"]
@@ -32,21 +33,31 @@ class ToolFailures:
       tool: its name.
       failed, calls: of each side, over the traces that the test compares.
       share: the test of the share that failed, of traces with such calls, within tasks as of any metric. Its p is
-        corrected by Holm's method, for tools alone: what one of them does is not lost in what others do.
+        corrected by Holm's method, for tools alone: what one of them does is not lost in what others do. Where shared
+        tasks have few of the calls, `compare_rates` of all traces.
+      shared: the tasks that both sides ran, where the test is of all traces; else 0.
+      in_shared: in these, failed calls of each side, and calls of each.
     """
 
     tool: str
     failed: tuple[int, int]
     calls: tuple[int, int]
     share: SideDifference
+    shared: int = 0
+    in_shared: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
 
     def told(self) -> str:
-        """The counts; the shares by task, which are tested, stand beside counts that do not go their way."""
+        """The counts, and of which traces; the shares that are tested stand beside counts that do not go their way."""
         before, after = (some / every for some, every in zip(self.failed, self.calls, strict=True))
         means = " to ".join(percent(mean) for mean in (self.share.first, self.share.second))
         unlike = (after - before) * self.share.difference <= 0
         sides = " to ".join(map(part_of, self.failed, self.calls))
-        return f"{printable(self.tool, 60)} {sides}{f', by task {means}' * unlike}"
+        within = " within kinds of task" * (self.share.within > 0)
+        if not self.shared:
+            return f"{printable(self.tool, 60)} {sides}{f', by task {means}' * unlike}"
+        both = " to ".join(f"{some} of {every}" for some, every in zip(*self.in_shared, strict=True))
+        place = f"in all traces{within}{f', by kind {means}' * unlike}"
+        return f"{printable(self.tool, 60)} {sides} {place} (on {counted(self.shared, 'task')} that both ran, {both})"
 
 
 def tool_failures(traces: Traces, side: np.ndarray, calls: ToolCalls, untold: np.ndarray) -> list[ToolFailures]:
@@ -76,7 +87,7 @@ def tool_failures(traces: Traces, side: np.ndarray, calls: ToolCalls, untold: np
     failed = np.zeros(len(trace), bool)
     failed[calls.owners[calls.counted]] = True
     rows = calls.rows[(~calls.open | failed)[calls.rows] & has_statuses(traces)[trace[calls.rows]]]
-    return _of_tools(traces, side, calls, untold, rows, failed)
+    return _of_tools(traces, side, calls, untold, rows, failed, depends=False)
 
 
 def emptier_tools(traces: Traces, side: np.ndarray, calls: ToolCalls, untold: np.ndarray) -> list[ToolFailures]:
@@ -92,13 +103,23 @@ def emptier_tools(traces: Traces, side: np.ndarray, calls: ToolCalls, untold: np
     wrong[calls.owners[calls.errors]] = True
     rows = np.unique(calls.calls)
     rows = rows[~wrong[rows] & calls.empty.tells[trace[rows]] & np.isin(calls.tools[rows], calls.tools[empty])]
-    return _of_tools(traces, side, calls, untold, rows, empty)
+    return _of_tools(traces, side, calls, untold, rows, empty, depends=True)
 
 
 def _of_tools(
-    traces: Traces, side: np.ndarray, calls: ToolCalls, untold: np.ndarray, rows: np.ndarray, failed: np.ndarray
+    traces: Traces,
+    side: np.ndarray,
+    calls: ToolCalls,
+    untold: np.ndarray,
+    rows: np.ndarray,
+    failed: np.ndarray,
+    *,
+    depends: bool,
 ) -> list[ToolFailures]:
-    """`ToolFailures` of these calls, by which of all events `failed`."""
+    """`ToolFailures` of these calls, by which of all events `failed`; shared tasks alone where that `depends` on them.
+
+    What a search finds is the task's doing, and tasks of one side may be harder. Whether a call fails is the tool's.
+    """
     count, trace = traces.sizes.traces, np.asarray(traces.graph.trace_ids)
     rows = rows[(side[trace[rows]] >= 0) & (calls.tools[rows] >= 0)]
     names, tool = ranked(traces.events["tool"].take(rows).to_pylist())
@@ -108,15 +129,25 @@ def _of_tools(
         made, wrong = (np.bincount(trace[some], minlength=count) for some in (of, of[failed[of]]))
         share = numbered(wrong / np.maximum(made, 1), (made == 0, "the tool was not called"))
         row = compare_metric("", share, side, task, kind, untold)  # a tool may be called tokens
-        if row is not None:
-            compared = side_weights(of_told_tasks(share, untold).value, side, task, kind) > 0
-            (first, second), (all_first, all_second) = (
-                [int(each[traces_of].sum()) for traces_of in compared] for each in (wrong, made)
-            )
-            found.append(ToolFailures(name, (first, second), (all_first, all_second), row))
+        if row is None:
+            continue
+        compared = side_weights(of_told_tasks(share, untold).value, side, task, kind) > 0
+        within, one = _summed(wrong, made, compared), np.where(untold, -1, side)
+        if depends or not row.paired or (row.p is not None and shared_are_most(made, one, task)):
+            found.append(ToolFailures(name, *within, row))
+        else:
+            rates = compare_rates(wrong, made, one, task, kind)
+            every = np.stack([rates.kept & (one == which) for which in (0, 1)])
+            found.append(ToolFailures(name, *_summed(wrong, made, every), rates.row, row.tasks, within))
     corrected = corrected_rows([one.share for one in found], by_least=True)
     found = [dataclasses.replace(one, share=row) for one, row in zip(found, corrected, strict=True)]
     return sorted(found, key=lambda one: (1.0 if one.share.p is None else one.share.p, -abs(one.share.difference)))
+
+
+def _summed(wrong: np.ndarray, made: np.ndarray, of: np.ndarray) -> tuple[tuple[int, int], tuple[int, int]]:
+    """What went wrong, and what was made, in these traces of the first side and of the second."""
+    (first, second), (all_first, all_second) = ([int(each[rows].sum()) for rows in of] for each in (wrong, made))
+    return (first, second), (all_first, all_second)
 
 
 def failing_tools(found: Sequence[ToolFailures], what: str = "failures") -> str:
