@@ -38,17 +38,18 @@ UNPAID = (
 )
 
 
-def unpaid(name: str) -> list[str]:
-    """The caveat of a function of one's own that takes `event_reward`, where a benchmark's logs have none.
+def unpaid(names: Iterable[str]) -> list[str]:
+    """What the screen, not a paper, says of functions of one's own with `event_reward` where logs have no such rewards.
 
     Args:
-      name: of a method.
+      names: of methods.
 
     Examples:
-      >>> unpaid("rloo"), len(unpaid("estimators:rloo"))
+      >>> unpaid(["rloo"]), len(unpaid(["rloo", "estimators:rloo"]))
       ([], 1)
     """
-    return [UNPAID] * (is_own(name) and "event_reward" in inspect.signature(load_function(name)).parameters)
+    return [UNPAID] * any("event_reward" in inspect.signature(load_function(name)).parameters
+                          for name in names if is_own(name))  # fmt: skip
 
 
 def values_given(bench: str, needs: Iterable[str], *, wrong: bool = False) -> str:

@@ -161,7 +161,7 @@ def snr(
         "snr",
         lambda number: fitted if number.quantity == "slope" else drawn,
         lambda name: given.get(name, ""),
-        lambda number: [*report.caveats, *unpaid(number.method)],
+        lambda number: report.caveats,
     )
     save_numbers(numbers, table, _notes(report, few), width)
     if as_json:
@@ -175,7 +175,7 @@ def snr(
         ends = " to ".join(f"{count:,}" for count in sorted({min(counts), max(counts)})) if counts else ""
         some = [LESS + FEW * few + _pairs(report)] * bool(report.differences) + [COSTS] * _has_costs(report)
         some += [f"traces: {ends} a point, {LEGENDS['traces']}; `--table` has each"] * bool(counts)
-        lines = [*report.refusals(), *some, *NOTES, *said(numbers, "caveats"), *filter(None, [values])]
+        lines = [*report.refusals(), *some, *NOTES, *said(numbers, "caveats"), *unpaid(names), *filter(None, [values])]
         if all_:
             lines += [f"{name} is left out: it {why}" for name, why in report.left_out.items()]
         for line in lines:

@@ -221,7 +221,7 @@ def train(
     of_number = _settings(settings, seeds, seed, rates, compared[0].signal)
     caveats_of = _caveats(compared, settings, rates)
     found = with_absent(_numbers(compared, group_size, rates), left_out.absent)
-    numbers = of_run(found, "train", of_number, _given, lambda number: caveats_of(number) + unpaid(number.method))
+    numbers = of_run(found, "train", of_number, _given, caveats_of)
     about = _about(compared, rates, common_rates or ())
     save_numbers(numbers, table, _notes(about), width)
     caveats = said(numbers, "caveats")
@@ -242,7 +242,7 @@ def train(
         stdout().print(words(line), soft_wrap=True)
     legend = about | {"medians": f"{MEDIANS}{_intervals(seeds)}."}
     stdout().print(LEGEND.format(**legend).rstrip(), soft_wrap=True)
-    for line in filter(None, (_values(rows), *caveats)):
+    for line in filter(None, (_values(rows), *caveats, *unpaid(cell.signal for cell in compared))):
         stdout().print(words(line), soft_wrap=True)
     print_to_write(to_write(numbers))
     for line in _refused(compared):

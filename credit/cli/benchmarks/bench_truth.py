@@ -173,7 +173,6 @@ def truth(
         "truth",
         lambda number: draws if is_own(number.world or "") else form | draws,  # a world of your own states its team
         lambda name: values_given("truth", find_method(name).needs),
-        lambda number: unpaid(number.method),
     )
     legends = _legends(rows, less)
     save_numbers(numbers, table, legends | {"": "; ".join(["drawn logs", WORLDS, legends["in brackets"]])}, width)
@@ -193,7 +192,7 @@ def truth(
                 stdout().print(_differences(of_place))
         lines = refused_lines(((row.method, row.answered, row.refused) for row in rows), COUNTED["truth"])
         notes = [f"{name}: {text}" for name, text in legends.items() if less or name != "less"]
-        notes += said(numbers, "caveats")
+        notes += unpaid(dict.fromkeys(row.method for row in rows))
         for line in filter(None, [*absent_lines(left_out.absent), *lines, *notes, values]):
             stdout().print(words(line), soft_wrap=True)
         print_to_write(to_write(numbers))

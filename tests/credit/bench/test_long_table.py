@@ -1017,11 +1017,13 @@ def test_what_is_missing_is_told_once_in_whole_sentences_and_by_the_word_of_its_
 @pytest.mark.parametrize(
     "bench", ["snr --quick --lengths 10,30", "truth --traces 80 --world additive", "train --quick --steps 2"]
 )
-def test_what_ones_own_function_does_with_event_rewards_is_not_measured_without_any(bench: str) -> None:
-    """Nothing told that truth, snr and train pay no event, where `bias` does."""
+def test_what_ones_own_function_does_with_event_rewards_is_not_measured_without_any(bench: str, tmp_path: Path) -> None:
+    """Nothing told that truth, snr and train pay no event, where `bias` does; then papers gave this advice too."""
     for method, told in (("estimators:rloo", 1), ("rloo", 0)):
-        found = CliRunner().invoke(cli, ["bench", *bench.split(), "-m", f"grpo,{method}"])
+        call = ["bench", *bench.split(), "-m", f"grpo,{method}", "--table", str(tmp_path / f"{told}.tex")]
+        found = CliRunner().invoke(cli, call)
         assert found.exit_code == 0, found.output
+        assert "event_reward" not in (tmp_path / f"{told}.tex").read_text().replace("\\", "")
         assert found.stdout.count("no event has a reward of its own here") == told, bench
 
 
