@@ -161,8 +161,8 @@ def ties(rows: Rows, places: np.ndarray) -> np.ndarray:
     """
     graph, entered, of_event = rows.names.graph, len(rows.event), places[rows.names.rows]
     agent = np.asarray(graph.agent_ids)[:entered]
-    tied: np.ndarray = np.diff(agent, prepend=-1) == 0
-    return tied & (np.diff(of_event, prepend=-1) == 0)
+    tied: np.ndarray = (np.diff(agent, prepend=-1) == 0) & (np.diff(of_event, prepend=-1) == 0)
+    return tied
 
 
 def rounds_at_once(rows: Rows, places: np.ndarray | None) -> int:
