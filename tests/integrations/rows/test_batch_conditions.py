@@ -581,7 +581,7 @@ def test_who_of_a_round_ended_first_is_not_what_it_is_compared_with(
         given["evidence"] = {"context": given["trace"]}
     else:
         given["order"] = np.zeros(len(solves))
-    untold = marked == "one agent" and call[0] == "turn_baseline"
+    untold = marked == "one agent"
     with pytest.warns(MissingColumnWarning, match="stand at one order=") if untold else contextlib.nullcontext():
         found = method(**given)
     total = float(np.sum(found.advantages * solves * (given["reward"] - 0.5))) / 16 / 2

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import credit
-from credit.integrations import RowAdvantages, rows_advantage
+from credit.integrations import MissingColumnWarning, RowAdvantages, rows_advantage
 from credit.ray.row_actors import RowActor, _sent
 from credit.tables.column_values import ColumnError
 from estimators.base import REASONS, Reason
@@ -87,7 +87,9 @@ def test_a_row_without_a_place_is_refused(container: Any) -> None:
 
 
 def test_rows_of_one_place_keep_the_order_of_the_batch() -> None:
-    got = halved()(group=["q"] * 3, trace=[0] * 3, reward=np.zeros(3), event_reward=[4.0, 8, 16], order=[1, 1, 0])
+    rows: dict[str, Any] = {"group": ["q"] * 3, "trace": [0] * 3, "event_reward": [4.0, 8, 16], "order": [1, 1, 0]}
+    with pytest.warns(MissingColumnWarning, match="2 rows of agent .* stand at one order="):
+        got = halved()(**rows, reward=np.zeros(3))
     assert got.advantages.tolist() == [8, 8, 20]
 
 

@@ -324,7 +324,7 @@ def test_the_span_of_an_agent_contains_those_that_it_spawned(tmp_path: Path, spa
     """That of another agent proves that both were at once."""
     agents = [{"id": "p"}, {"id": "v"} | ({"parent": "p"} if spawned else {})]
     events = [
-        {"id": a, "type": "message", "agent": a, "time": at, "seconds": took, "reward": 0.5}
+        {"id": a, "type": "message", "agent": a, "t": at, "seconds": took, "event_reward": 0.5}
         for a, at, took in (("p", 0.5, 4.25), ("v", 1.25, 1.5))
     ]
     logs = [
