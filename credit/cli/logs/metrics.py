@@ -187,7 +187,7 @@ def metrics(
             alone = f"{counted(runs, 'run')} without a task: each counts as a task in the means" if runs else ""
             lines = [*filter(None, [others, alone, success_line(paid)]), *map(str, unread), *map(str, unscored)]
         else:
-            lines = compared.of_rows() + compared.without_number()
+            lines = compared.buts() + compared.of_rows() + compared.without_number()
         lines += [f"{one['told']}." for one in verdicts if one["found"] is not None] if compared is not None else []
         lines += [f"{one['told']}." for one in ranked] if compared is not None else []
         lines += filter(None, [failed_without_count(traces)])

@@ -224,5 +224,5 @@ def test_kinds_are_told_where_all_agents_act_in_all_runs(tmp_path: Path) -> None
     assert re.search(r"^feature +40 +0 of 40 \(0 %\) +0 to \d+ % +30$", said, re.M), said
     assert re.search(r"^bugfix +20 +10 of 20 \(50 %\) +\d+ to \d+ % +10$", said, re.M), said
     assert "agent" not in said
-    plain = json.loads(CliRunner().invoke(cli, [*asked, "--json"], catch_exceptions=False).output)
+    plain = json.loads(CliRunner().invoke(cli, [*asked, "--json"], catch_exceptions=False).stdout)
     assert [one["traces"] for one in plain["runs"]["kinds"]] == [40, 20] and plain["kinds"] == []
