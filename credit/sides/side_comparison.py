@@ -469,18 +469,21 @@ class SideComparison(ComparedSides):
         return f"{told}single tasks are not tested"
 
     def lines(self) -> list[str]:
-        """`story` and `of_rows`."""
-        return [*self.story(), *self.of_rows()]
+        """`story`, `buts` and `of_rows`."""
+        return [*self.story(), *self.buts(), *self.of_rows()]
+
+    def buts(self) -> list[str]:
+        """`but`, a sentence each."""
+        return [f"But {but}." for but in self.but()]
 
     def story(self) -> list[str]:
-        """What changed, through whom, and what else may be why, in sentences."""
+        """What changed, and through whom, in sentences."""
         lines = [out] if (out := self._without_side()) else []
         were = "were" if self.unplaced > 1 else "was"
         lines += [f"{counted(self.unplaced, 'trace')} of {NO_SIDE} {were} not read"] if self.unplaced else []
         lines += [f"{self.sides.order}."] if self.sides.order else []
         lines.append(f"{self._head()}{self.changed()}.")
-        lines += [*sentences(self.success_cost()), *(f"But {but}." for but in self.but())]
-        lines += sentences(self.of_tasks())
+        lines += [*sentences(self.success_cost()), *sentences(self.of_tasks())]
         numbers = self.numbers()
         of_trace = "means of a trace: " * (not numbers.startswith(OTHERS))
         lines += sentences(numbers and f"{of_trace}{numbers}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from credit.metrics.event_costs import Prices
     from credit.metrics.event_metrics import CoursePoint, DecisionCost
     from credit.metrics.metric_summary import MetricMean, MetricUnit
+    from credit.metrics.runs_by_kind import RunsByKind
+    from credit.reports.agents_by_kind import AgentOfKind
     from credit.reports.trace_numbers import TraceMetric
     from credit.sides.side_comparison import SideComparison
     from credit.sides.side_rows import SideDifference
@@ -106,18 +109,18 @@ def metrics(
 
     A trace without a number has a reason, which is counted. Intervals are over tasks. --of team has births, deaths and
     the size of the team after each tenth of a trace's events; --of decisions the critical steps of the main agents'
-    decisions; --of kinds which agents act in which kind of task, and how often those runs succeed; --of days the runs,
-    failures and cost of each day, or of each hour of a log of two days.
+    decisions; --of kinds the runs, failures and cost of each kind of task, and agents that act in some of these runs;
+    --of days the same of each day, or of each hour of a log of two days.
     """
     if what != "traces":
-        allowed = {"kinds": ("success_at",), "days": ("success_at", "price_table")}.get(what, ())
+        allowed = ("success_at", "price_table") if what in ("kinds", "days") else ()
         stated = (name for name in FOR_TRACES if name not in allowed)
         given = [name for name in stated if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
         if given:
             option = next(each.opts[0] for each in ctx.command.params if each.name == given[0])
             raise click.UsageError(f"{option} is for --of traces", ctx)
         if what == "kinds":
-            _of_kinds(ctx, read_traces(paths, **reading), success_at, output, allow_bad, as_json)
+            _of_kinds(ctx, read_traces(paths, **reading), success_at, prices, output, allow_bad, as_json)
         elif what == "days":
             _of_days(ctx, read_traces(paths, **reading), success_at, prices, output, allow_bad, as_json)
         else:
@@ -184,7 +187,7 @@ def metrics(
             alone = f"{counted(runs, 'run')} without a task: each counts as a task in the means" if runs else ""
             lines = [*filter(None, [others, alone, success_line(paid)]), *map(str, unread), *map(str, unscored)]
         else:
-            lines = compared.of_rows() + compared.without_number()
+            lines = compared.buts() + compared.of_rows() + compared.without_number()
         lines += [f"{one['told']}." for one in verdicts if one["found"] is not None] if compared is not None else []
         lines += [f"{one['told']}." for one in ranked] if compared is not None else []
         lines += filter(None, [failed_without_count(traces)])
@@ -197,32 +200,62 @@ def metrics(
 
 
 def _of_kinds(
-    ctx: click.Context, traces: Traces, success_at: float | None, output: Path | None, allow_bad: bool, as_json: bool
+    ctx: click.Context,
+    traces: Traces,
+    success_at: float | None,
+    prices: Prices | None,
+    output: Path | None,
+    allow_bad: bool,
+    as_json: bool,
 ) -> None:
-    """Which agents act in which kind of task."""
+    """Runs, failures and cost of each kind of task, and which agents act in some runs of it alone."""
+    from credit.metrics.runs_by_kind import runs_by_kind
     from credit.reports.agents_by_kind import agents_by_kind
 
-    rows = agents_by_kind(traces, success_at)
+    found, rows = runs_by_kind(traces, success_at, prices), agents_by_kind(traces, success_at)
     plain = [*map(dataclasses.asdict, rows)]
     if output is not None:
         import pyarrow as pa
 
-        save_table(pa.Table.from_pylist(plain), output)
+        save_table(pa.Table.from_pylist(plain or [*map(dataclasses.asdict, found.kinds)]), output)
     if as_json:
-        print_json({"of": "kinds", "kinds": plain})
-    elif not rows:
-        told = "No kind of task has agents that act in some runs alone. `--groups FILE` may state a `task_kind`."
+        print_json({"of": "kinds", "kinds": plain, "runs": dataclasses.asdict(found)})
+    elif not found.kinds:
+        told = "The log tells no kinds of task apart. `--groups FILE` may state a `task_kind`."
         stdout().print(words(told), soft_wrap=True)
     else:
-        table, above = plain_table("kind of task", "agent", "#traces", "#succeeded", "#succeeded without it"), ""
-        for one in rows:
-            counts = ((one.traces, one.of_traces), (one.succeeded, one.of_known), (one.others_succeeded, one.of_others))
-            parts = (f"{some} of {of}" if of else "–" for some, of in counts)
-            table.add_row(words("" if one.kind == above else one.kind), words(one.agent), *parts)
-            above = one.kind
-        stdout().print(table)
-        explain(stdout(), table, ("–", "–: no such trace has an outcome"))
+        _print_kinds(stdout(), found)
+        if rows:
+            stdout().print()
+            _print_agents_of_kinds(stdout(), rows)
     leave(ctx, traces, allow_bad)
+
+
+def _print_kinds(console: Console, found: RunsByKind) -> None:
+    from graphs.task_means import LEAST_TASKS
+
+    paid = [f"#{found.paid_in} a run"] * bool(found.paid_in)
+    table = plain_table("kind of task", "#traces", f"#{found.failing}", "95 % interval", *paid)
+    for one in found.kinds:
+        ends = "–" if one.low is None or one.high is None else f"{100 * one.low:.0f} to {100 * one.high:.0f} %"
+        cost = None if one.cost is None else one.cost / one.traces
+        money = [at_least(amount(cost), cost is not None and not one.whole)] * len(paid)
+        failed = part_of(one.failed, one.known) if one.known else "–"
+        table.add_row(words(one.kind or "no kind stated"), str(one.traces), failed, ends, *money)
+    console.print(table)
+    none = ("–", f"–: no outcome or cost is known, or runs are of fewer than {LEAST_TASKS} tasks")
+    explain(console, table, none, ("≥", "≥: some calls have no cost"))
+
+
+def _print_agents_of_kinds(console: Console, rows: Sequence[AgentOfKind]) -> None:
+    table, above = plain_table("kind of task", "agent", "#traces", "#succeeded", "#succeeded without it"), ""
+    for one in rows:
+        counts = ((one.traces, one.of_traces), (one.succeeded, one.of_known), (one.others_succeeded, one.of_others))
+        parts = (f"{some} of {of}" if of else "–" for some, of in counts)
+        table.add_row(words("" if one.kind == above else one.kind), words(one.agent), *parts)
+        above = one.kind
+    console.print(table)
+    explain(console, table, ("–", "–: no such trace has an outcome"))
 
 
 def _of_days(

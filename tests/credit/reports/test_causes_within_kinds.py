@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from pathlib import Path
 
@@ -205,3 +206,23 @@ def test_who_acts_in_which_kind_is_shown(tmp_path: Path) -> None:
     told = " +".join((f"{one.traces} of {one.of_traces}", f"{one.succeeded} of {one.of_known}"))
     assert re.search(f" technical +{told} +{one.others_succeeded} of {one.of_others}", said)
     assert (tmp_path / "kinds.csv").read_text().count("\n") == len(rows) + 1
+
+
+def test_kinds_are_told_where_all_agents_act_in_all_runs(tmp_path: Path) -> None:
+    """It refused: no kind of task had agents that act in some runs alone."""
+    records = []
+    for number in range(60):
+        kind = ("bugfix", "feature", "feature")[number % 3]
+        one = TraceRecord(f"t{number}", f"q{number // 3 * 3 + number % 3}", "log.jsonl", task_kind=kind)
+        one.instances["a"] = Agent()
+        one.event("e", EventType.MESSAGE, "a", action=True, tokens=10 if kind == "bugfix" else 30)
+        one.rewards["team"] = float(number % 6 != 0)
+        records.append(one)
+    write(assemble(records), tmp_path / "log.jsonl")
+    asked = ["metrics", str(tmp_path / "log.jsonl"), "--of", "kinds"]
+    said = CliRunner().invoke(cli, asked, catch_exceptions=False).output
+    assert re.search(r"^feature +40 +0 of 40 \(0 %\) +0 to \d+ % +30$", said, re.M), said
+    assert re.search(r"^bugfix +20 +10 of 20 \(50 %\) +\d+ to \d+ % +10$", said, re.M), said
+    assert "agent" not in said
+    plain = json.loads(CliRunner().invoke(cli, [*asked, "--json"], catch_exceptions=False).stdout)
+    assert [one["traces"] for one in plain["runs"]["kinds"]] == [40, 20] and plain["kinds"] == []

@@ -181,6 +181,7 @@ def test_a_model_that_ran_mostly_later_is_not_told_from_time(tmp_path: Path) -> 
     write(assemble(records), log)
     said = run("metrics", log, "--sides", "model:coder")
     assert "But time may be why: big ran before small.\n" in said, "no time has both"
+    assert said.index("\nmetric ") < said.index("But "), "four lines of But stood before the numbers"
     for one in records:
         one.times = [moment - 14 * DAYS * (one.columns["model"][1] == "small") for moment in one.times]
     write(assemble(records), log)

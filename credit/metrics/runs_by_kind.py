@@ -1,0 +1,87 @@
+"""Runs, failures and cost of each kind of task."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from credit.metrics.event_costs import Prices
+from credit.metrics.part_costs import COST_WORDS, part_costs, unit_paid
+from credit.reports.judged_traces import judged_traces
+from credit.reports.task_kinds import every_kind
+from credit.reports.tasks import task_ids
+from graphs.task_means import chance_interval
+from graphs.traces.batch import Traces
+
+__all__ = ["KindRuns", "RunsByKind", "runs_by_kind"]
+
+
+@dataclasses.dataclass(frozen=True)
+class KindRuns:
+    """The runs of a kind of task.
+
+    Attributes:
+      kind: its name; "" of tasks without one.
+      traces: how many runs.
+      failed, known: how many of these failed, of how many with an outcome.
+      low, high: the 95 % interval of that chance; None where runs are of fewer than `LEAST_TASKS` tasks.
+      cost: of these traces; None where none is known. A lower bound unless `whole`.
+    """
+
+    kind: str
+    traces: int
+    failed: int
+    known: int
+    low: float | None
+    high: float | None
+    cost: float | None
+    whole: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class RunsByKind:
+    """Kinds of task, those of most tasks first; none where the log tells no kinds apart.
+
+    Attributes:
+      failing: what failed traces are called.
+      paid_in: what the cost is known in, in words; "" of none.
+    """
+
+    kinds: tuple[KindRuns, ...]
+    failing: str
+    paid_in: str
+
+
+def runs_by_kind(traces: Traces, success_at: float | None = None, prices: Prices | None = None) -> RunsByKind:
+    """Count the runs of each kind of task.
+
+    Args:
+      traces: what was read.
+      success_at: as of `judged_traces`.
+      prices: of models and tools.
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q", "r"], trace=["a", "b"], reward=[1.0, 0.0])
+      >>> runs_by_kind(rows.traces).kinds
+      ()
+    """
+    (names, kind), judged, task = every_kind(traces), judged_traces(traces, success_at), task_ids(traces)
+    of, found = np.where(kind < 0, len(names), kind), []
+    costs = part_costs(traces, of[np.asarray(traces.graph.trace_ids)[: traces.sizes.events]], len(names) + 1, prices)
+    unit = unit_paid(costs)
+    for i, (name, (cost, _)) in enumerate(zip([*names, ""], costs, strict=True)):
+        its = of == i
+        if not names or not its.any():
+            continue
+        known = its & (judged.failed | judged.succeeded)
+        ends = (math.nan, math.nan) if judged.of_task else chance_interval(judged.failed[known], task[known])
+        low, high = (None if math.isnan(end) else end for end in ends)
+        failed, paid = (
+            int(judged.failed[known].sum()),
+            (cost[unit].total, cost[unit].missing == 0) if unit else (None, False),
+        )
+        found.append(KindRuns(name, int(its.sum()), failed, int(known.sum()), low, high, *paid))
+    return RunsByKind(tuple(found), judged.kinds[0], COST_WORDS.get(unit, ""))
