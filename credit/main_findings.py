@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from credit.doctor.ranked_verdicts import RankedVerdict
+from credit.doctor.verdict_channels import outcome_name
 from credit.doctor.verdict_errors import VerdictErrors
 from credit.methods.absent_outcomes import channels_instead
 from credit.reports.leading_cause import LeadingCause
@@ -26,6 +27,8 @@ __all__ = ["MORE_ON_SYSTEMS", "MOST", "MainFinding", "main_findings"]
 MOST = 6
 """Lines."""
 MORE_ON_SYSTEMS = "`credit metrics --sides system` says what else changed between the systems."
+MOST_VERDICTS = 3
+"""Verdicts of several that are named."""
 AGENT, TEXT = 40, 100
 """Length of a name, and of a text, of an event to look at first."""
 
@@ -103,18 +106,20 @@ def main_findings(
     if swap and not any(one.beyond_chance for one in causes):  # which may be why
         found.append((2, MainFinding("What may have gone wrong", _sentence(swap), run)))
     both = [one for one in verdicts if not one.good.all() and one.good.any()]
-    poor = [one for one in both if one.found]
+    both.sort(key=lambda one: (one.found is not True, one.name in traces.by_people))  # the outcome before others
     worth = [f"{one.told()}." for one in ranked if one.worth_telling or not (both or math.isnan(one.low))][:1]
-    of = next(iter(both if any(one.against for one in both) else poor or both), None)  # the outcome's first
+    of = next(iter(both), None)
     name = of.name if of else ranked[0].name if worth else ""
     outcome = (of.against if of else "") or chosen_outcome(traces) or "the outcome" * (name in traces.by_people)
     if of is not None:
-        more = f" So do those of {', '.join(one.name for one in poor[1:])}." * (len(poor) > 1 and not outcome)
-        worth.insert(0, f"{of.in_short(outcome)}{more}")
+        worth.insert(0, _several(both, outcome, traces) if len(both) > 1 else of.in_short(outcome))
     if worth:
         first, second = (f"{printable(of, 60)}{' (by people)' * (of in traces.by_people)}" for of in (name, outcome))
-        found.append((3, MainFinding(f"How {first} agrees with {second}" if outcome else "What a verdict is worth",
-                                     " ".join(worth))))  # fmt: skip
+        agrees = "verdicts agree" if len(both) > 1 else f"{first} agrees"
+        one = "verdicts are" if len(both) > 1 else "a verdict is"
+        found.append(
+            (3, MainFinding(f"How {agrees} with {second}" if outcome else f"What {one} worth", " ".join(worth)))
+        )
     if told := " ".join(map(_sentence, filter(None, lost))):
         found.append((4, MainFinding("What was lost", told)))
     if triaged.slowest:
@@ -127,6 +132,18 @@ def main_findings(
 
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}{'' if text.endswith(('.', '…')) else '.'}"
+
+
+def _several(verdicts: Sequence[VerdictErrors], outcome: str, traces: Traces) -> str:
+    """Verdicts, the first of which says least, in a clause each; and that one held against the outcome."""
+    sure = not outcome or outcome in {*traces.by_people, verdicts[0].against, "the outcome"}
+    told = [one.among_others(place == 0, sure) for place, one in enumerate(verdicts[:MOST_VERDICTS])]
+    told[0] += "; full agreement has 100, a coin 0"
+    told += [f"{len(verdicts) - MOST_VERDICTS} more in --json"] * (len(verdicts) > MOST_VERDICTS)
+    if (beside := next((one.by_outcome for one in verdicts if one.by_outcome), None)) is not None:
+        by = printable(outcome_name(traces), AGENT)
+        told.append(f"Held against {by}, on {counted(len(beside.rows), 'trace')}: {beside.among_others(True, False)}")
+    return f"{'. '.join(told)}."
 
 
 def _by_side(having: Sequence[int], triaged: Triage, compared: SideComparison | None) -> str:

@@ -58,6 +58,7 @@ class VerdictErrors:
       systems: the same of each system that the log states, where it states several.
       interval: of 1 less the sum (`youden_interval`), by which nothing is decided.
       against: the reward by which traces failed and succeeded (`reference_channel`); "" for the outcome.
+      by_outcome: the same, held against the outcome, where `against` is another; None elsewhere.
     """
 
     name: str
@@ -70,6 +71,7 @@ class VerdictErrors:
     systems: Mapping[str, VerdictErrors] = dataclasses.field(default_factory=dict)
     interval: tuple[float, float] = (math.nan, math.nan)
     against: str = ""
+    by_outcome: VerdictErrors | None = None
 
     @property
     def found(self) -> bool | None:
@@ -115,11 +117,32 @@ class VerdictErrors:
             points = self._points(" percentage point")
             told = f"{self.name} {self.passes()}, a difference of {points}; full agreement has 100, a coin 0."
             return told if self.against else f"{told} Of runs that {self.name} rejects, {outcome} passes {rejects}."
-        one = self.worst if self.found and not self._alone else self
-        system = next((f" on {printable(name, 60)}" for name, each in self.systems.items() if each is one), "")
+        one, system = self._telling()
         told = f"{self.name}'s verdicts{system} say little: it" if self.found else self.name
         points = one._points(" percentage point")
         return f"{told} {one.passes()}, a difference of {points}. A perfect verdict has 100, a coin 0."
+
+    def among_others(self, first: bool, little: bool) -> str:
+        """The same as one of several verdicts, in a clause.
+
+        Args:
+          first: whether it is the first of them, which says what the counts are of.
+          little: whether it is said to say little where it does: not where what it is held against may be what errs.
+        """
+        one, system = self._telling()
+        passed, failed, refused, succeeded = one.counts()
+        bad, right = one._kinds() if first else ("", "")
+        parts = f"{part_of(passed, failed, bad)} and {part_of(succeeded - refused, succeeded, right)}"
+        told = (
+            f"{printable(self.name, 60)}{system}{' says little: it' * (little and self.found is True)} passes {parts}"
+        )
+        few = ", too few to be sure" * (self._alone is None)
+        return f"{told}, a difference of {one._points(' percentage point' * first)}{few}"
+
+    def _telling(self) -> tuple[VerdictErrors, str]:
+        """The traces that show what it is worth, all or of a system, and which system, in words."""
+        one = self.worst if self.found and not self._alone else self
+        return one, next((f" on {printable(name, 60)}" for name, each in self.systems.items() if each is one), "")
 
     def told(self) -> str:
         """The sentences on it."""
@@ -139,10 +162,14 @@ class VerdictErrors:
         """How many failed traces it passes, and how many succeeded ones it passes and rejects."""
         passed, failed, refused, succeeded = self.counts()
         rejects = f"it rejects {refused}" * bool(succeeded)
-        by = printable(self.against, 60)
-        bad, right = (f"traces that {by} rejects", f"that {by} passes") if by else ("failed traces", "succeeded ones")
+        bad, right = self._kinds()
         good = part_of(succeeded - refused, succeeded, right, rejects)
         return f"passes {part_of(passed, failed, bad)} and {good}"
+
+    def _kinds(self) -> tuple[str, str]:
+        """What failed traces and succeeded ones are called."""
+        by = printable(self.against, 60)
+        return (f"traces that {by} rejects", f"that {by} passes") if by else ("failed traces", "succeeded ones")
 
     def _points(self, unit: str = "") -> str:
         """How much more of the succeeded traces it passes than of the failed ones, in hundredths: Youden's J."""
@@ -178,7 +205,7 @@ class VerdictErrors:
         }  # fmt: skip
 
 
-def verdict_errors(traces: Traces, success_at: float | None = None) -> list[VerdictErrors]:
+def verdict_errors(traces: Traces, success_at: float | None = None, *, by_outcome: bool = False) -> list[VerdictErrors]:
     """The errors of each channel of verdicts, the one that is surely wrong most often first. Where the outcome is held
     against a reference (`reference_channel`), all are, the outcome first.
 
@@ -195,6 +222,7 @@ def verdict_errors(traces: Traces, success_at: float | None = None) -> list[Verd
     Args:
       traces: what was read.
       success_at: the least outcome of a success; None where outcomes have two values.
+      by_outcome: whether all are held against the outcome even where there is a reference, which is left out then.
 
     Reference: Clopper and Pearson 1934; Kish 1965, Survey Sampling; Zou and Donner 2008, Construction of confidence
     limits about effect measures.
@@ -207,7 +235,12 @@ def verdict_errors(traces: Traces, success_at: float | None = None) -> list[Verd
     """
     outcome, task, channels = np.asarray(traces.reward, np.float64), task_ids(traces), verdict_channels(traces)
     against, own = reference_channel(traces), outcome_name(traces)
+    beside: dict[str, VerdictErrors] = {}
+    if by_outcome:
+        channels.pop(against, None)
+        against = ""
     if against:
+        beside = {one.name: one for one in verdict_errors(traces, success_at, by_outcome=True)}
         channels = {own: outcome[: traces.sizes.traces]} | channels
         outcome = channels.pop(against).astype(np.float64)
     stated = np.array([name or "" for name in traces.traces["system"].to_pylist()], object)
@@ -235,6 +268,7 @@ def verdict_errors(traces: Traces, success_at: float | None = None) -> list[Verd
         }
         one = _errors(name, rows, good, passes != good, task, level / 2, against)
         found.append(dataclasses.replace(one, systems=each))
+    found = [dataclasses.replace(one, by_outcome=beside.get(one.name)) for one in found]
     return sorted(found, key=lambda one: (against != "" and one.name != own, -one.worst.both.low))
 
 

@@ -42,7 +42,7 @@ from graphs.task_means import (
     holm,
     mean_interval,
 )
-from graphs.text import amount, apart, counted, percent, printable, rounds_away
+from graphs.text import LEAST_OF_PERCENT, amount, apart, counted, percent, printable, rounds_away
 from graphs.traces.batch import Traces
 
 __all__ = ["UNMENDED", "WITH", "Difference", "OutcomeDifferences", "outcome_differences"]
@@ -269,6 +269,7 @@ class OutcomeDifferences:
             taken = f"are below {self.cut:g}{self._of_median()}"
         else:
             rate = rate_with_interval(self.failed / known, *self.rate)
+            rate = rate or percent(self.failed / known) * (known >= LEAST_OF_PERCENT)
             taken = f"failed{self.failing}{f', {rate}' if rate else ''}"
         return f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}{words}.{rest}"
 

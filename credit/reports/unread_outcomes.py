@@ -18,7 +18,7 @@ from credit.reports.tool_calls import ToolCalls
 from graphs.errors import Problem
 from graphs.reading.tables.joins import REFUSED_ROW
 from graphs.task_means import LEAST_TASKS
-from graphs.text import counted
+from graphs.text import counted, percent
 from graphs.traces.batch import Traces
 
 __all__ = [
@@ -173,14 +173,28 @@ class UnscoredEnds:
     failing: str = dataclasses.field(default="", kw_only=True)
     kinds: tuple[str, str] = dataclasses.field(default=("failed", "succeeded"), kw_only=True)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether, without sides, all traces without an outcome end early, and none with one does."""
+        whole = self.early == self.unscored and not self.early_failed + self.early_succeeded
+        return whole and not self.side and self.kinds[0] == "failed"
+
     def __str__(self) -> str:
         """The sentence that stands with each success."""
         return unscored_line([self])
 
 
 def unscored_line(rows: Sequence[UnscoredEnds]) -> str:
-    """One sentence on all sides; "" where traces without an outcome end as the others do."""
+    """One sentence on all sides; "" where traces without an outcome end as the others do.
+
+    Where it is plain which those are, it says how many of all traces failed with them.
+    """
     told = []
+    if len(rows) == 1 and rows[0].is_plain:
+        one, known = rows[0], rows[0].failed + rows[0].succeeded
+        rate = percent((one.failed + one.early) / (known + one.early))
+        them = "it as a failure" if one.early == 1 else "them as failures"
+        return f"{one.early} more ended early without an outcome; counting {them}, {rate} failed{one.failing}"
     for row in rows:
         of = f" of {row.side}" if row.side else ""
         end = "end" if row.unscored > 1 else "ends"

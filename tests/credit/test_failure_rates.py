@@ -135,7 +135,7 @@ def test_the_head_has_one_rate_of_failures(tmp_path: Path) -> None:
     (path, *_) = log(tmp_path, (0.7, 0.7), people="people")
     judge, people = (said("summary", path, "--reward-channel", channel) for channel in ("judge", "thumb"))
     (head,) = (line for line in judge.splitlines() if line.startswith("What failed, by judge: "))
-    assert "with an outcome failed. By thumb 32 of 80 (40 %) did. Corrected by these, " in head
+    assert "34 of 240 traces with an outcome failed, 14 %. By thumb 32 of 80 (40 %) did. Corrected by these, " in head
     assert "of all 240 did." in head and head.count("% interval") == 1
     rate = head.partition("Corrected by these, ")[2].partition(" of all")[0]
     assert f"With what judge says of the others, {rate} of all 240 did." in people

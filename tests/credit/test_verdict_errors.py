@@ -220,6 +220,27 @@ def test_a_verdict_is_found_whichever_of_them_says_little() -> None:
     assert finding.found and finding.statistic == second.both.low and finding.words == second.told()
 
 
+def test_of_several_verdicts_the_head_names_first_the_one_that_says_little(tmp_path: Path) -> None:
+    """ "How tests agrees with people" was the only line, and the review that passes all was not named."""
+    lines = []
+    for i in range(120):
+        rewards = {"tests": float(i % 3 > 0), "review": float(i % 40 > 0)}
+        rewards |= {"people": rewards["tests"]} if i < 60 else {}
+        event = {"id": "e", "type": "message", "agent": "a"}
+        line = {"trace_id": f"t{i}", "task_id": f"q{i}", "events": [event], "edges": [], "rewards": rewards}
+        lines.append(json.dumps(line) + "\n")
+    (log := tmp_path / "log.jsonl").write_text("".join(lines))
+
+    call = ["summary", str(log), "--reward-channel", "tests"]
+    said = CliRunner().invoke(cli, call, catch_exceptions=False).stdout
+    (line,) = (line for line in said.splitlines() if line.startswith("How verdicts agree with people: "))
+    first, second, beside = line.removeprefix("How verdicts agree with people: ").split(". ")
+    assert first.startswith("review says little: it passes 19 of 20 traces that people rejects (95 %) and 39 of 40 ")
+    assert first.endswith("; full agreement has 100, a coin 0")
+    assert second.startswith("tests passes 0 of 20 (0 %) and 40 of 40 (100 %), a difference of 100 (95 % interval ")
+    assert beside.startswith("Held against tests, on 120 traces: review passes 39 of 40 failed traces (98 %) and 78 of")
+
+
 def drawn(
     rng: np.random.Generator, parts: tuple[float, float], alike: float, both: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

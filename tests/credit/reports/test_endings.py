@@ -398,11 +398,16 @@ def test_killed_runs_without_an_outcome_are_said_to_make_success_too_high(tmp_pa
         line |= {"rewards": {"team": number % 4 / 2} if number % 2 == 0 else {}, "model": "ab"[number // 16]}
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
     traces = read(log)
-    said = "16 of 16 traces without an outcome end early, 0 of 8 failed and 0 of 8 succeeded ones: outcomes are of"
-    assert [str(one).startswith(said) for one in unscored_ends(traces)] == [True]
+    said = "16 more ended early without an outcome; counting them as failures, 75 % failed"
+    assert [str(one) for one in unscored_ends(traces)] == [said]
     assert said in outcome_differences(traces).headline()
     headline = outcome_differences(traces).headline()
-    assert "too high if these failed more often, too low if less often" in headline
+    (one,) = unscored_ends(traces)
+    single = dataclasses.replace(one, early=1, unscored=1)
+    assert str(single) == "1 more ended early without an outcome; counting it as a failure, 53 % failed"
+    some = str(dataclasses.replace(one, early=15))  # which of the rest failed is another question
+    assert some.startswith("15 of 16 traces without an outcome end early, 0 of 8 failed and 0 of 8 succeeded ones: ")
+    assert "too high if these failed more often, too low if less often" in some
     assert "have no outcome" not in headline, "it was said twice how many they are"
     numbers = {
         "side": "",
@@ -444,8 +449,9 @@ def test_what_failed_is_said_of_graded_outcomes(tmp_path: Path) -> None:
     for number, line in enumerate(lines):
         line["rewards"] = {"team": 0.1 + number % 8 / 10} if number % 2 == 0 else {}
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    graded = "counting them as failures, 63 % failed (outcome below 0.3)"
     of_task = "0 of 8 worse (than others of their task) and 0 of 8 better ones"
-    for more, said in (((), of_task), (("--success-at", "0.3"), "0 of 4 failed (outcome below 0.3) and 0 of 12 ")):
+    for more, said in (((), of_task), (("--success-at", "0.3"), graded)):
         for command in ("metrics", "summary"):
             told = CliRunner().invoke(cli, [command, str(log), *more]).stdout
             assert said in told, told
