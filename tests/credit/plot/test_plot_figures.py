@@ -423,6 +423,18 @@ def test_a_size_that_is_proposed_fits_the_picture_and_a_page(scores: int, height
 
 
 @pytest.mark.slow
+def test_a_refusal_of_many_panels_takes_few_layouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took 72 layouts, two minutes, to say that nothing was measured yet; a command says why after three seconds."""
+    sizes, tried, real = (2, 4, 8), [], narrow._has_room
+    rows: list[Any] = [SimpleNamespace(method=method, world="w", k=k, **dict.fromkeys(LABELS, 0.5))
+                       for method in ("rloo", "mine:top3") for k in sizes]  # fmt: skip
+    monkeypatch.setattr(narrow, "_has_room", lambda *given: (tried.append(1), real(*given))[1])
+    with pytest.raises(CreditError, match=r"leaves no room; expected a larger size, such as 7x9$"):
+        refine(draw_methods(rows, k=sizes, scores=list(LABELS)), size=(3.3, 3), style="serif")
+    assert len(tried) <= 12
+
+
+@pytest.mark.slow
 def test_all_scores_of_as_many_methods_as_the_gallery_says_have_room() -> None:
     """Nine methods had none at the size that stood there for any number."""
     said = re.findall(r"`3\.4x([\d.]+)` for (\d+)", (Path(__file__).parents[3] / "docs" / "gallery.md").read_text())
