@@ -20,7 +20,7 @@ from credit.cli import cli
 from credit.plot import Curve, draw_calibration, draw_ledger, draw_methods, draw_snr, narrow, refine
 from credit.plot.bias_dots import LABELS, OWN_SCALE
 from credit.plot.nested_bars import _grouped
-from credit.plot.snr_curves import BANDS, PAIRS, draw_snr_report
+from credit.plot.snr_curves import BANDS, PAIRS, _lying, draw_snr_report
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventType
 from graphs.traces.assembling import assemble
@@ -512,6 +512,21 @@ def test_closed_forms_lie_above_the_lines_of_schemes_without_one() -> None:
     dashed = [line.get_zorder() for line in lines if line.get_linestyle() == "--"]
     joining = [line.get_zorder() for line in lines if line.get_linestyle() == "-"]
     assert len(dashed) == len(joining) == 1 and dashed[0] > joining[0]
+
+
+def test_each_curve_that_hides_another_is_named_and_dashes_show_both() -> None:
+    """Of two own methods with one line the second hid the first without a word; another panel had both on `rloo`."""
+    report_curves = [
+        Curve(name, np.array([10, 30]), np.array([at, at / 2]), panel=panel)
+        for panel, of in {"groups of 2": (0.3, 0.3, 0.3), "groups of 4": (0.3, 0.2, 0.2)}.items()
+        for name, at in zip(("rloo", "mine:a", "mine:b"), of, strict=True)
+    ]
+    assert _lying(report_curves) == [
+        "drawn as one in groups of 2: rloo, mine:a, mine:b", "drawn as one in groups of 4: mine:a, mine:b",
+    ]  # fmt: skip
+    for axes in draw_snr(report_curves).axes:
+        lines = [line for line in axes.get_lines() if line.get_marker() == "None"]
+        assert len({str(vars(line)["_unscaled_dash_pattern"]) for line in lines}) == len(lines) == 3
 
 
 def test_no_two_schemes_look_alike_and_each_looks_the_same_in_all_panels() -> None:
