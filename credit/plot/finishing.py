@@ -19,6 +19,7 @@ __all__ = ["Style", "lying_on", "refine", "shown_name", "write_figure"]
 
 Style = Literal["plain", "serif", "talk"]
 SERIF = ["STIXGeneral", "DejaVu Serif"]  # of the kind of Times; both come with matplotlib
+FEW = 3  # panels: a note that names so many is too long
 TALK = 1.4  # how much larger text and lines are on slides
 
 
@@ -102,27 +103,34 @@ def shown_name(name: str, most: int = 32) -> str:
 def lying_on(
     curves: Sequence[tuple[str, dict[str, np.ndarray]]], apart: float, places: tuple[str, str] = ("on", "tasks")
 ) -> list[str]:
-    """Which curves lie on an earlier one from end to end, and in which panels.
+    """Which curves are drawn as one with an earlier one from end to end, and in which panels; their numbers may differ.
 
     Args:
       curves: names, and by panel the heights along a curve, as shares of the axis; NaN where it has none.
       apart: curves that are nowhere farther apart are drawn as one.
-      places: words before the title of a panel, and for several panels.
+      places: words before the title of a panel, and for many panels.
 
     Examples:
       >>> lying_on([("a", {"t": np.array([0.1, 0.2])}), ("b", {"t": np.array([0.1, 0.201])})], 0.01)
-      ['b ≈ a']
+      ['drawn as one: a, b']
     """
-    found: dict[tuple[str, str], list[str]] = {}
-    for number, (name, of_tasks) in enumerate(curves):
-        for other, of_other in curves[:number]:
-            gaps = {task: np.abs(at - of_other[task]) for task, at in of_tasks.items() if task in of_other}
-            same = [task for task, gap in gaps.items() if np.isfinite(gap).any() and np.nanmax(gap) <= apart]
-            if same:
-                few = f" {places[0]} " + (printable(same[0], 40) if len(same) == 1 else f"{len(same)} {places[1]}")
-                found.setdefault((other, "" if len(same) == len(of_tasks) else few), []).append(name)
-                break
-    return [f"{', '.join(names)} ≈ {other}{where}" for (other, where), names in found.items()]
+    lines: dict[tuple[str, ...], list[str]] = {}  # by the curves of a line the panels
+    for panel in dict.fromkeys(panel for _, of_panels in curves for panel in of_panels):
+        drawn = [(name, of_panels[panel]) for name, of_panels in curves if panel in of_panels]
+        first: dict[str, str] = {}
+        for number, (name, at) in enumerate(drawn):
+            gaps = ((other, np.abs(at - of_other)) for other, of_other in drawn[:number])
+            same = [other for other, gap in gaps if np.isfinite(gap).any() and np.nanmax(gap) <= apart]
+            first[name] = first[same[0]] if same else name
+        for one in dict.fromkeys(first.values()):
+            if len(names := tuple(name for name, of in first.items() if of == one)) > 1:
+                lines.setdefault(names, []).append(panel)
+    panels = len({panel for _, of_panels in curves for panel in of_panels})
+    told: dict[str, list[str]] = {}
+    for names, of in lines.items():
+        few = " and ".join(printable(panel, 40) for panel in of) if len(of) < FEW else f"{len(of)} {places[1]}"
+        told.setdefault("" if len(of) == panels else f" {places[0]} {few}", []).append(", ".join(names))
+    return [f"drawn as one{where}: {' / '.join(of)}" for where, of in told.items()]
 
 
 def _retitle(figure: Figure, title: str) -> None:

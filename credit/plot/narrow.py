@@ -6,6 +6,7 @@ What cannot be arranged so is refused, with a size that can.
 
 from __future__ import annotations
 
+import bisect
 import copy
 import textwrap
 import warnings
@@ -86,12 +87,17 @@ def _arrange(figure: Figure, least: float) -> bool:
                for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)}  # fmt: skip
     beside = {axes: (spec, axes.yaxis.get_tick_params()["labelleft"])
               for axes in figure.axes if (spec := axes.get_subplotspec()) is not None}  # fmt: skip
-    if _has_room(figure, least):
+    rows = [spec.rowspan for spec, _ in beside.values()]
+    may_fit = any(len(row) > 1 for row in rows) or _may_fit(figure, len({*rows}), least)
+    if may_fit and _has_room(figure, least):
         return True
     most = max((spec.get_gridspec().ncols for spec, _ in beside.values()), default=1)
     ways = [(1, np.inf)] * bool(height > width)
     ways += [(columns, least) for columns in range(most, 0, -1) for _ in range(2)]  # broken lines may take the room
+    panels = len(_panels(figure))
     for columns, points in ways:
+        if not (_may_fit(figure, -(-panels // columns), least) if columns < most else may_fit):
+            continue
         for axes, (spec, labelled) in (_in_columns(figure, columns) if columns < most else beside).items():
             axes.set_subplotspec(spec)
             axes.tick_params(labelleft=labelled)
@@ -103,6 +109,24 @@ def _arrange(figure: Figure, least: float) -> bool:
         if _has_room(figure, least):
             return True
     return False
+
+
+def _may_fit(figure: Figure, lines: int, least: float) -> bool:
+    """Whether so many lines of the least panels, with the texts that all of them have, are no higher than the figure.
+
+    A layout takes a second; this takes none.
+    """
+    panels, height = _panels(figure), figure.get_figheight()
+    texts = [
+        all(axes.xaxis.label.get_text() for axes in panels),
+        all(axes.title.get_text() for axes in panels),
+        all(axes.xaxis.get_tick_params()["labelbottom"] for axes in panels),
+    ]
+    return bool(lines * (min(LEAST, height / 2) + sum(texts) * least / 72) <= height)
+
+
+def _panels(figure: Figure) -> list[Axes]:
+    return [axes for axes in figure.axes if axes.get_visible() and axes.get_subplotspec() is not None]
 
 
 def _has_room(figure: Figure, least: float) -> bool:
@@ -188,15 +212,23 @@ def _fits(figure: Figure, smallest: float) -> bool:
 
 
 def _size_with_room(figure: Figure, least: float) -> tuple[float, float] | None:
-    """A larger size that the picture fits: as wide, or as wide as a page, and no higher than one."""
+    """A larger size that the picture fits: as wide, or as wide as a page, and no higher than one.
+
+    What fits a size fits a higher one, so the highest is tried first and then the middle one.
+    """
     width, height = figure.get_size_inches()
-    sizes = [(width, factor * height) for factor in (1.25, 1.5, 2, 3)]
-    sizes += [(PAGE[0], part * PAGE[1]) for part in (0.25, 0.5, 0.75, 1) if PAGE[0] > width]
-    for size in sizes:
+    as_wide = [(width, factor * height) for factor in (1.25, 1.5, 2, 3)]
+    of_page = [(PAGE[0], part * PAGE[1]) for part in (0.25, 0.5, 0.75, 1) if PAGE[0] > width]
+
+    def fits(size: tuple[float, float]) -> bool:
         tried = copy.deepcopy(figure)
         tried.set_size_inches(*size)
-        if (size[1] <= PAGE[1] or height > PAGE[1]) and _arrange(tried, least):
-            return size
+        return _arrange(tried, least)
+
+    for some in (as_wide, of_page):
+        sizes = [size for size in some if size[1] <= PAGE[1] or height > PAGE[1]]
+        if sizes and fits(sizes[-1]):
+            return sizes[bisect.bisect_left(sizes[:-1], True, key=fits)]
     return None
 
 
@@ -204,7 +236,7 @@ def _in_columns(figure: Figure, columns: int) -> dict[Axes, tuple[SubplotSpec, b
     """Where panels stand with so many in a row, and whether each has its names, which a row may share."""
     from matplotlib.gridspec import GridSpec
 
-    panels = [axes for axes in figure.axes if axes.get_visible() and axes.get_subplotspec() is not None]
+    panels = _panels(figure)
     grid = GridSpec(-(-len(panels) // columns), columns, figure=figure)
     shared = not all(axes.yaxis.get_tick_params()["labelleft"] for axes in panels)
     return {axes: (grid[divmod(place, columns)], not shared or place % columns == 0)

@@ -31,12 +31,14 @@ AXES: dict[str, str] = {
 }
 SLOPES = "slopes: in brackets half of the 99 % interval"
 BANDS = "bands: 99 %"
-PAIRS = "on shared draws the printed differences of pairs decide, not whether bands overlap"
+PAIRS = "on shared draws the printed differences of pairs decide, not whether bands or lines overlap"
 APART = 0.015
 """Of the height: markers that are no farther apart hide each other."""
 ABREAST = 3
 """Panels side by side, at most."""
 DASHED: Any = (0, (4, 2))
+JOINED: tuple[Any, ...] = ("-", (0, (1, 1)), (0, (5, 1, 1, 1)))
+"""Lines of schemes without a closed form: of two that are drawn as one, both are seen."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,10 +86,10 @@ def draw_snr(
     """Draw signal to noise against trace length on logarithmic axes, one line a scheme.
 
     Points are measurements, shaded their confidence bands. A dashed line through them is the scheme's closed form,
-    which was not fitted to them; where a scheme has none, straight lines join its points. The legend has the schemes in
-    their order, as tables have them, with the fitted slope. What is not positive cannot stand on a logarithmic axis: a
-    band that reaches 0 ends at the lower edge, a point at 0 is left out. Several panels share their axes and the
-    legend, which then lists no slopes.
+    which was not fitted to them; where a scheme has none, straight lines join its points, solid, dotted or both. The
+    legend has the schemes in their order, as tables have them, with the fitted slope. What is not positive cannot stand
+    on a logarithmic axis: a band that reaches 0 ends at the lower edge, a point at 0 is left out. Several panels share
+    their axes and the legend, which then lists no slopes.
 
     Args:
       curves: one or more schemes.
@@ -121,6 +123,8 @@ def draw_snr(
     floor = min(float(np.min(_positive(values), initial=np.inf)) for values in drawn) / 3
     numbers = {name: number for number, name in enumerate(dict.fromkeys(curve.name for curve in curves))}
     looks = [look(numbers[curve.name]) for curve in curves]
+    measured = [*dict.fromkeys(curve.name for curve in curves if curve.theory is None)]
+    joined = {name: JOINED[number % len(JOINED)] for number, name in enumerate(measured)}
     cut = [
         _draw_band(of_panel[c.panel], c, np.asarray(getattr(c, x), np.float64), colour, floor)
         for c, (colour, _) in zip(curves, looks, strict=True)
@@ -129,9 +133,16 @@ def draw_snr(
         panels[0].set_ylim(bottom=floor)
     handles, labels = {}, {}
     for curve, (colour, marker) in zip(curves, looks, strict=True):
-        _draw(of_panel[curve.panel], curve, np.asarray(getattr(curve, x), np.float64), colour, marker)
+        _draw(
+            of_panel[curve.panel],
+            curve,
+            np.asarray(getattr(curve, x), np.float64),
+            colour,
+            marker,
+            joined.get(curve.name),
+        )
         handles[curve.name] = Line2D(
-            [], [], color=colour, marker=marker, markersize=5, linewidth=1.2, linestyle=_joined(curve)
+            [], [], color=colour, marker=marker, markersize=5, linewidth=1.2, linestyle=joined.get(curve.name, DASHED)
         )
         labels[curve.name] = printable(curve.name, 48) + (_slope(curve) if x == "length" and len(titles) == 1 else "")
     shown, said = [*handles.values()], [*labels.values()]
@@ -168,21 +179,16 @@ def _draw_band(axes: Axes, curve: Curve, x: np.ndarray, colour: str, floor: floa
     return bool((low < floor).any())
 
 
-def _draw(axes: Axes, curve: Curve, x: np.ndarray, colour: str, marker: str) -> None:
+def _draw(axes: Axes, curve: Curve, x: np.ndarray, colour: str, marker: str, joined: Any) -> None:
     snr = np.asarray(curve.snr, np.float64)
     finite = np.isfinite(snr) & (snr > EXACT)
     axes.plot(x[finite], snr[finite], marker, color=colour, markersize=5, linestyle="none", zorder=4)
     if curve.theory is None:
-        axes.plot(x[finite], snr[finite], color=colour, linewidth=1.2, zorder=3)
+        axes.plot(x[finite], snr[finite], color=colour, linewidth=1.2, linestyle=joined, zorder=3)
     else:  # it joins the points, so that what departs from it shows, and lies above lines that it coincides with
         theory = np.asarray(curve.theory, np.float64)
         known = np.isfinite(theory) & (theory > EXACT)
         axes.plot(x[known], theory[known], color=colour, linestyle=DASHED, linewidth=1.2, zorder=3.5)
-
-
-def _joined(curve: Curve) -> Any:
-    """How a scheme's points are joined: by its closed form, or by straight lines where it has none."""
-    return "-" if curve.theory is None else DASHED
 
 
 def _slope(curve: Curve) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,10 +162,16 @@ def check_room(draw: Callable[[], Figure]) -> None:
     from credit.plot.finishing import refine
 
     look = click.get_current_context().meta.get(LOOK, {})
+    told = words("looking for a size that has room for the picture; nothing is measured yet")
+    slow = threading.Timer(3, stderr().print, [told], {"soft_wrap": True})
+    slow.daemon = True
+    slow.start()
     try:
         refine(draw(), **{name: value for name, value in look.items() if name != "dpi"})
     except CreditError as error:
         raise CreditError(f"{error}; nothing was measured yet") from error
+    finally:
+        slow.cancel()
 
 
 def save_picture(figure: Figure, path: Path) -> None:

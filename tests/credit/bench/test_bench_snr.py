@@ -431,11 +431,13 @@ def test_nine_curves_keep_their_panel_in_a_column_and_say_which_lie_on_each_othe
     figure.draw_without_rendering()
     assert figure.axes[0].get_window_extent().height > 0.38 * figure.bbox.height
     title = figure.legends[0].get_title().get_text().replace("\n", " ")
-    assert title.endswith("; grpo, dr_grpo, opo, gpg, mine:trimmed ≈ rloo")
+    assert title.endswith("; drawn as one: rloo, grpo, dr_grpo, opo, gpg, mine:trimmed")
     shorter = [p for p in points if p.scheme != "opo" or p.length < 100]  # as of schemes that end at 1,000
     of_both = [line for name in names if (line := fit([p for p in shorter if p.scheme == name]))]
     (legend,) = draw_snr_report(Report(shorter, of_both, {})).legends
-    assert "; grpo, dr_grpo, opo, gpg, mine:trimmed ≈ rloo" in legend.get_title().get_text().replace("\n", " ")
+    assert "; drawn as one: rloo, grpo, dr_grpo, opo, gpg, mine:trimmed" in legend.get_title().get_text().replace(
+        "\n", " "
+    )
 
 
 def test_the_table_marks_what_was_drawn_apart_from_its_first_scheme(capsys: pytest.CaptureFixture[str]) -> None:

@@ -180,7 +180,8 @@ def test_learning_curves_differ_without_colour_and_no_label_lies_on_the_legend()
     credit.plot.refine(figure, size=(7, 2.8), style="serif")
     figure.draw_without_rendering()
     (legend,) = figure.legends
-    assert legend.get_title().get_text() == "groups of 4; one seed; values: true; mine:second, mine:middle ≈ rloo"
+    title = legend.get_title().get_text()
+    assert title == "groups of 4; one seed; values: true; drawn as one: rloo, mine:second, mine:middle"
     assert [text.get_text() for text in legend.get_texts()] == ["rloo", "mine:second", "mine:middle"]
     assert not legend.get_window_extent().overlaps(figure.axes[0].xaxis.label.get_window_extent())
 
@@ -278,7 +279,7 @@ def test_a_training_figure_says_which_curves_are_one_and_which_rates_were_at_the
     ]
     (legend,) = draw_training(rows, rates=(0.1, 0.2, 0.4)).legends
     title = " ".join(legend.get_title().get_text().split())
-    assert title == f"{OWN_RATES}; one seed; dr_grpo ≈ rloo on a; {'; '.join(RATES.values())}"
+    assert title == f"{OWN_RATES}; one seed; drawn as one on a: rloo, dr_grpo; {'; '.join(RATES.values())}"
     common = [row | {"learning_rate": 0.2} for row in rows]  # the figure did not say that all had one
     both = draw_training([row | {"at_rates": {0.2: row}} for row in rows]).axes
     titles = ["a, best rates", "b, best rates", "a, all at 0.2", "b, all at 0.2"]
@@ -292,7 +293,7 @@ def test_a_training_figure_says_which_curves_are_one_and_which_rates_were_at_the
     inner = draw_training(rows, rates=(0.1, 0.2, 0.4, 0.8)).legends[0]
     assert [text.get_text() for text in inner.get_texts()] == ["rloo", "dr_grpo", "grpo †"]
     of_one = draw_training([r for r in rows if r["task"] == "a"], rates=(0.4,)).legends[0]
-    assert of_one.get_title().get_text() == f"{OWN_RATES}; one seed; dr_grpo ≈ rloo"
+    assert of_one.get_title().get_text() == f"{OWN_RATES}; one seed; drawn as one: rloo, dr_grpo"
 
 
 @pytest.mark.study
@@ -359,8 +360,9 @@ def test_the_note_of_a_training_figure_takes_little_of_a_column() -> None:
     assert legend.get_window_extent().height < 0.27 * figure.bbox.height
     title = " ".join(legend.get_title().get_text().split())
     assert title == (
-        f"groups of 4; {OWN_RATES}; medians of 8 seeds, 95 % intervals of rloo, mine:winsor; mine:turn_median ≈ "
-        "mine:winsor; dr_grpo, turn_baseline ≈ rloo; dr_mas ≈ grpo; ‡ rate at edge on some task"
+        f"groups of 4; {OWN_RATES}; medians of 8 seeds, 95 % intervals of rloo, mine:winsor; drawn as one: "
+        "rloo, dr_grpo, turn_baseline / mine:winsor, mine:turn_median / grpo, dr_mas; "
+        "‡ rate at edge on some task"
     )
 
 

@@ -20,7 +20,7 @@ from credit.cli import cli
 from credit.plot import Curve, draw_calibration, draw_ledger, draw_methods, draw_snr, narrow, refine
 from credit.plot.bias_dots import LABELS, OWN_SCALE
 from credit.plot.nested_bars import _grouped
-from credit.plot.snr_curves import BANDS, PAIRS, draw_snr_report
+from credit.plot.snr_curves import BANDS, PAIRS, _lying, draw_snr_report
 from graphs.errors import CreditError
 from graphs.event_graph import EdgeType, EventType
 from graphs.traces.assembling import assemble
@@ -423,6 +423,18 @@ def test_a_size_that_is_proposed_fits_the_picture_and_a_page(scores: int, height
 
 
 @pytest.mark.slow
+def test_a_refusal_of_many_panels_takes_few_layouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took 72 layouts, two minutes, to say that nothing was measured yet; a command says why after three seconds."""
+    sizes, tried, real = (2, 4, 8), [], narrow._has_room
+    rows: list[Any] = [SimpleNamespace(method=method, world="w", k=k, **dict.fromkeys(LABELS, 0.5))
+                       for method in ("rloo", "mine:top3") for k in sizes]  # fmt: skip
+    monkeypatch.setattr(narrow, "_has_room", lambda *given: (tried.append(1), real(*given))[1])
+    with pytest.raises(CreditError, match=r"leaves no room; expected a larger size, such as 7x9$"):
+        refine(draw_methods(rows, k=sizes, scores=list(LABELS)), size=(3.3, 3), style="serif")
+    assert len(tried) <= 12
+
+
+@pytest.mark.slow
 def test_all_scores_of_as_many_methods_as_the_gallery_says_have_room() -> None:
     """Nine methods had none at the size that stood there for any number."""
     said = re.findall(r"`3\.4x([\d.]+)` for (\d+)", (Path(__file__).parents[3] / "docs" / "gallery.md").read_text())
@@ -500,6 +512,21 @@ def test_closed_forms_lie_above_the_lines_of_schemes_without_one() -> None:
     dashed = [line.get_zorder() for line in lines if line.get_linestyle() == "--"]
     joining = [line.get_zorder() for line in lines if line.get_linestyle() == "-"]
     assert len(dashed) == len(joining) == 1 and dashed[0] > joining[0]
+
+
+def test_each_curve_that_hides_another_is_named_and_dashes_show_both() -> None:
+    """Of two own methods with one line the second hid the first without a word; another panel had both on `rloo`."""
+    report_curves = [
+        Curve(name, np.array([10, 30]), np.array([at, at / 2]), panel=panel)
+        for panel, of in {"groups of 2": (0.3, 0.3, 0.3), "groups of 4": (0.3, 0.2, 0.2)}.items()
+        for name, at in zip(("rloo", "mine:a", "mine:b"), of, strict=True)
+    ]
+    assert _lying(report_curves) == [
+        "drawn as one in groups of 2: rloo, mine:a, mine:b", "drawn as one in groups of 4: mine:a, mine:b",
+    ]  # fmt: skip
+    for axes in draw_snr(report_curves).axes:
+        lines = [line for line in axes.get_lines() if line.get_marker() == "None"]
+        assert len({str(vars(line)["_unscaled_dash_pattern"]) for line in lines}) == len(lines) == 3
 
 
 def test_no_two_schemes_look_alike_and_each_looks_the_same_in_all_panels() -> None:
