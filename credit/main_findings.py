@@ -116,10 +116,9 @@ def main_findings(
     if worth:
         first, second = (f"{printable(of, 60)}{' (by people)' * (of in traces.by_people)}" for of in (name, outcome))
         agrees = "verdicts agree" if len(both) > 1 else f"{first} agrees"
-        one = "verdicts are" if len(both) > 1 else "a verdict is"
-        found.append(
-            (3, MainFinding(f"How {agrees} with {second}" if outcome else f"What {one} worth", " ".join(worth)))
-        )
+        of_which = "verdicts are" if len(both) > 1 else "a verdict is"
+        head = f"How {agrees} with {second}" if outcome else f"What {of_which} worth"
+        found.append((3, MainFinding(head, " ".join(worth))))
     if told := " ".join(map(_sentence, filter(None, lost))):
         found.append((4, MainFinding("What was lost", told)))
     if triaged.slowest:
