@@ -172,7 +172,7 @@ def test_group_by_task_is_advised_where_it_decides(tmp_path: Path) -> None:
     """Of 9 causes of which `--group-by task` "would tell", it decided one."""
 
     def undecided(told: str) -> bool:
-        return " differing pair" in told and "no large effect" not in told
+        return " differ in it" in told and "no large effect" not in told
 
     met = [0, 0]
     for seed in range(30):
