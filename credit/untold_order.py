@@ -60,7 +60,8 @@ def beside(
     Args:
       traces: what was read.
       asked: bool, of each trace.
-      of_agents, of_names: whether it may be of another agent, and of the same one in the same turn.
+      of_agents: whether neighbours of two agents count.
+      of_names: whether neighbours of one agent in one turn count.
     """
     graph, n = traces.graph, traces.sizes.events
     trace, agent = (np.asarray(ids)[:n].astype(np.int64) for ids in (graph.trace_ids, graph.agent_ids))

@@ -142,7 +142,7 @@ class Point:
         return self.high - self.snr
 
     def text(self, places: int | None = None) -> str:
-        """SNR, half of its band and the share that was refused; None: with decimals of its own, not of a column."""
+        """The SNR, half of its band and the share that was refused. Without a column it has decimals of its own."""
         return _with_half(self.snr, self.half, places) + refused_beside(self.answered)
 
 

@@ -1,9 +1,9 @@
 """How many of all traces failed, where some have an outcome and others, or all, a verdict that may err.
 
-People rate a run by how it went. They do not know what the judge said of it. So `failure_rate` assumes that a verdict
-errs as often on traces without an outcome as on those with one, and its verdicts on the former tell how many of them
-failed. `corrected_rate` assumes, as Begg and Greenes do, that outcomes are missing at random given the verdict. Where
-people rate failures more often, that finds too many failures.
+People rate a run by how it went and do not know the judge's verdict. So `failure_rate` assumes that a verdict errs as
+often on traces without an outcome as on those with one; its verdicts on the former then tell how many of them failed.
+`corrected_rate` assumes, as Begg and Greenes do, that outcomes are missing at random given the verdict. Where people
+rate failures more often, that finds too many failures.
 
 References: Rogan and Gladen 1978, Estimating prevalence from the results of a screening test; Begg and Greenes 1983,
 Assessment of diagnostic tests when disease verification is subject to selection bias; Tenenbein 1970, A double sampling
@@ -116,7 +116,7 @@ def corrected_rate(failed: np.ndarray, known: np.ndarray, passes: np.ndarray, ta
 
     Examples:
       >>> at = np.arange(200)
-      >>> found = corrected_rate(at % 3 == 0, at < 60, (at % 6 > 0) * 1.0, at)  # a verdict that passes half
+      >>> found = corrected_rate(at % 3 == 0, at < 60, (at % 6 > 0) * 1.0, at)  # it passes half of the failed
       >>> [round(part, 2) for part in found[:3]]
       [0.34, 0.24, 0.44]
     """
@@ -139,5 +139,5 @@ def corrected_rate(failed: np.ndarray, known: np.ndarray, passes: np.ndarray, ta
     variance = float(share @ (mean - middle) ** 2 + (share * (1 - share)) @ own) / (all_ + 1) + float(share**2 @ own)
     size = middle * (1 - middle) / variance - 1
     low, high = (float(betaincinv(middle * size, (1 - middle) * size, at)) for at in (LEVEL / 2, 1 - LEVEL / 2))
-    rate = float(part @ np.array([p for p, _ in told]))
+    rate = float(part @ np.array([p for p, _ in told]))  # without a prior, so it may lie beyond an end
     return Corrected(rate, min(low, rate), max(high, rate), len(failed), whole or bool((verdict < 2).all()))

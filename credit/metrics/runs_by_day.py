@@ -7,8 +7,8 @@ import datetime
 
 import numpy as np
 
+from credit.metrics.counted_runs import counted_runs
 from credit.metrics.event_costs import Prices
-from credit.metrics.part_costs import COST_WORDS, part_costs, unit_paid
 from credit.reports.durations import begins
 from credit.reports.judged_traces import judged_traces
 from graphs.traces.batch import Traces
@@ -77,16 +77,9 @@ def runs_by_day(traces: Traces, success_at: float | None = None, prices: Prices 
     moments, of = np.unique(begin[dated] // step, return_inverse=True)
     place = np.full(len(begin), len(moments))
     place[dated] = of
-    part = place[np.asarray(traces.graph.trace_ids)[: traces.sizes.events]]
-    costs = part_costs(traces, part, len(moments), prices)
-    unit, found = unit_paid(costs), []
-    for i, (moment, (cost, _)) in enumerate(zip(moments.tolist(), costs, strict=True)):
-        its, at = place == i, datetime.datetime.fromtimestamp(moment * step, datetime.UTC)
-        failed, succeeded = (int((its & kind).sum()) for kind in (judged.failed, judged.succeeded))
-        paid = (cost[unit].total, cost[unit].missing == 0) if unit else (None, False)
-        found.append(
-            Period(f"{at:%Y-%m-%d %H:00}"[: None if step == HOUR else 10], int(its.sum()), failed, failed + succeeded,
-                   *paid)
-        )  # fmt: skip
+    counted, paid_in = counted_runs(traces, place, len(moments), judged, prices)
+    dates = (datetime.datetime.fromtimestamp(moment * step, datetime.UTC) for moment in moments.tolist())
+    begun = (f"{at:%Y-%m-%d %H:00}"[: None if step == HOUR else 10] for at in dates)
+    periods = tuple(Period(at, *one) for at, one in zip(begun, counted, strict=True))
     name = "hour" if step == HOUR else "day"
-    return RunsByDay(tuple(found), name, judged.kinds, COST_WORDS.get(unit, ""), len(begin) - len(dated))
+    return RunsByDay(periods, name, judged.kinds, paid_in, len(begin) - len(dated))

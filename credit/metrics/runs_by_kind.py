@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
+from credit.metrics.counted_runs import counted_runs
 from credit.metrics.event_costs import Prices
-from credit.metrics.part_costs import COST_WORDS, part_costs, unit_paid
 from credit.reports.judged_traces import judged_traces
 from credit.reports.task_kinds import every_kind
 from credit.reports.tasks import task_ids
@@ -70,18 +70,12 @@ def runs_by_kind(traces: Traces, success_at: float | None = None, prices: Prices
     """
     (names, kind), judged, task = every_kind(traces), judged_traces(traces, success_at), task_ids(traces)
     of, found = np.where(kind < 0, len(names), kind), []
-    costs = part_costs(traces, of[np.asarray(traces.graph.trace_ids)[: traces.sizes.events]], len(names) + 1, prices)
-    unit = unit_paid(costs)
-    for i, (name, (cost, _)) in enumerate(zip([*names, ""], costs, strict=True)):
-        its = of == i
-        if not names or not its.any():
+    counted, paid_in = counted_runs(traces, of, len(names) + 1, judged, prices)
+    for i, (name, one) in enumerate(zip([*names, ""], counted, strict=True)):
+        if not names or not one.traces:
             continue
-        known = its & (judged.failed | judged.succeeded)
+        known = (of == i) & (judged.failed | judged.succeeded)
         ends = (math.nan, math.nan) if judged.of_task else chance_interval(judged.failed[known], task[known])
         low, high = (None if math.isnan(end) else end for end in ends)
-        failed, paid = (
-            int(judged.failed[known].sum()),
-            (cost[unit].total, cost[unit].missing == 0) if unit else (None, False),
-        )
-        found.append(KindRuns(name, int(its.sum()), failed, int(known.sum()), low, high, *paid))
-    return RunsByKind(tuple(found), judged.kinds[0], COST_WORDS.get(unit, ""))
+        found.append(KindRuns(name, one.traces, one.failed, one.known, low, high, one.cost, one.whole))
+    return RunsByKind(tuple(found), judged.kinds[0], paid_in)

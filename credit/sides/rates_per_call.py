@@ -92,7 +92,7 @@ def compare_rates(
         np.concatenate([second[within], runs[0][alone] > 0]),
         np.concatenate([its[within], len(tasks) + kind_of[alone]]),
     )
-    as_flipped = flipped(lean.round(12))
+    as_flipped = flipped(lean.round(12))  # sums that are alike but for rounding are ties
     test = Dealt(max(as_dealt.p, as_flipped.p), max(as_dealt.least, as_flipped.least))
     of_side = int((~second).sum()), int(second.sum())
     row = SideDifference(

@@ -9,7 +9,7 @@ from graphs.traces.clock_units import CLOSE, ROUNDING
 
 __all__ = ["moments"]
 
-_DIGITS = 6
+_DIGITS = 6  # of microseconds, the finest that logs state
 
 
 def moments(graph: EventGraph, times: np.ndarray, took: np.ndarray, of_tables: np.ndarray) -> np.ndarray:

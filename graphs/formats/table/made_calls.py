@@ -1,7 +1,7 @@
 """Calls of tools, and spawns, that model calls made, in a table that does not say which rows are actions.
 
-Readers of logs with model calls (`graphs.formats.common.team`) make these the actions, and not what they call. So a row
-of a tool's call or of a spawn, which generates no token of its own, is none either.
+Readers of logs with model calls (`graphs.formats.common.team`) make model calls the actions, and not what these call.
+Here, too, a row of a tool's call or of a spawn is no action where model calls have counts of tokens and it has none.
 """
 
 from __future__ import annotations
