@@ -175,7 +175,7 @@ def _in_whole(
       placed: whether the place of each row in its trace is stated.
     """
     has_turns = len(np.unique(turn)) > len(np.unique(agent))
-    left = apart(np.zeros_like(trace), trace, np.arange(len(trace)), first, which) & ~are_scattered(trace)
+    left = apart(np.zeros_like(trace), trace, np.arange(len(trace)), first, which) & (not are_scattered(trace))
     of_turns = apart(agent, turn, np.arange(len(trace)), first, which)
     times = np.bincount(which)
 
