@@ -20,7 +20,7 @@ from .eight_rows import AGENT, TRACE, example
 
 PARENT = [None, None, "S", "S", None, None, "S", None]
 
-TEXTS = [  # ways to hold texts; the lowest pyarrow that is allowed makes no dictionary of large texts by `pa.array` alone
+TEXTS = [  # the lowest pyarrow that is allowed makes no dictionary of large texts by `pa.array` alone
     *(functools.partial(pa.array, type=text) for text in (pa.string(), pa.large_string(), pa.string_view())),
     lambda texts: pa.array(texts, pa.large_string()).dictionary_encode(),
 ]
