@@ -107,7 +107,7 @@ def test_rows_of_a_table_at_one_time_tell_no_order(
     ]
     path.write_text("trace,group,agent,time,reward,value,event_reward,context\n" + "\n".join(rows) + "\n")
     done = CliRunner().invoke(cli, ["assign", str(path), "-m", method, "-o", str(tmp_path / "out.csv")])
-    said = f"{method} reads the order of agents, and in 2 traces several rows have one time"
+    said = f"{method} reads the order of agents, and in 2 traces several actions have one time or overlap"
     (line,) = [line for line in done.stderr.splitlines() if said in line] or [""]
     assert bool(line) == reads
     assert line.startswith("  the policy gradient may be biased: ") == (reads and method != "gae")
