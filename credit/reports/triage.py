@@ -228,16 +228,16 @@ class Triage:
         """Whether traces of one kind are fewer than any test takes."""
         return min(self.failed or 0, self.succeeded or 0) < LEAST_TASKS
 
-    def look_first(self) -> str:
-        """`quiet` within a paragraph, behind how traces end early; that no cause is beyond chance, where none is."""
+    def look_first(self) -> list[str]:
+        """`quiet`, behind how traces end early; that no cause is beyond chance, where none is; in sentences."""
         if self.quiet and not self.endings:
-            return self.quiet[0].lower() + self.quiet[1:].replace(": ", "; ", 1)
+            return [self.quiet.replace(": ", "; ", 1)]
         bad, good = self.kinds
         none = f"Too few traces to tell: a test takes {LEAST_TASKS} {bad} and {LEAST_TASKS} {good} ones."
         none = none if self.too_few else f"No {self.none_commoner()}."
         if not self.quiet:
-            return none if self.unsure else ""
-        return " ".join([*(f"{one.words}." for one in self.endings), self.quiet, *[none] * self.unsure])
+            return [none] if self.unsure else []
+        return [*(f"{one.words}." for one in self.endings), self.quiet, *[none] * self.unsure]
 
     def none_commoner(self) -> str:
         """What none is, behind `no`: what is beyond chance between tasks may not be so within those compared."""

@@ -127,7 +127,7 @@ class SideComparison(ComparedSides):
         nothing = "nothing stands out" if self.rows else "nothing that both sides have a number of"
         return "; ".join([*told, *said.values()]) or nothing
 
-    def in_short(self) -> str:
+    def in_short(self) -> list[str]:
         """The head of a summary, in sentences: whether success changed, over all tasks or for kinds; what the second
         side costs more; then `MOST_BESIDE` other changes beyond chance. `changed` has more, and the table all."""
         dated = self.sides.since != ""
@@ -154,7 +154,7 @@ class SideComparison(ComparedSides):
         said += [self._begun(f"{second} {'take' if dated else 'takes'} {one}.") for one in times] + sentences(*changes)
         beside = [*sentences(*self._who_failed()), *(f"{one}." for one in self._who_changed())]
         beside += sentences(*self._slower())
-        return " ".join([*said, *beside[:MOST_BESIDE], *sentences(self.mix)])
+        return [*said, *beside[:MOST_BESIDE], *sentences(self.mix)]
 
     def _costs(self) -> tuple[list[str], list[str]]:
         """How many times the first cost, or, where it did not change, others and the seconds of the clock it takes, and

@@ -285,8 +285,14 @@ def read_traces(
     errors: str,
     orphans: str,
     limits: tuple[str, ...],
+    names_channels: bool = False,
 ) -> Traces:
     """Read logs, with a progress bar on standard error where that is a terminal.
+
+    Args:
+      paths, format_, columns, rewards, outcomes, types, groups, reward_channel, group_by, errors, orphans, limits: as
+        of `reads_logs`.
+      names_channels: whether the answer itself names the rewards that could be the outcome.
 
     Raises:
       NothingReadError: not one trace is usable.
@@ -318,7 +324,7 @@ def read_traces(
         )
     tell_sources(sources)
     check_channel(reward_channel, traces.reward_channels, traces.problems)
-    tell_channels(channels_instead(traces), traces.reward_channels)
+    tell_channels(channels_instead(traces), traces.reward_channels, again=names_channels)
     return traces
 
 
@@ -340,19 +346,25 @@ def check_channel(channel: str, logged: Iterable[str], problems: Iterable[Proble
     raise CreditError(f"no trace has a reward {channel!r}; {why or logs_have}")
 
 
-def tell_channels(others: str, names: Iterable[str]) -> None:
+def tell_channels(others: str, names: Iterable[str], *, again: bool = False) -> None:
     """Say on standard error which channels may be the outcome, where no trace has one.
 
     The last line of the command is the same command with the first of them.
+
+    Args:
+      others: what is said.
+      names: of the channels.
+      again: whether the answer says it, too, so that the last line alone is printed.
     """
     ctx = click.get_current_context(silent=True)
     if not others:
         return
-    stderr().print(words(f"No trace has an outcome: {others}"), soft_wrap=True)
+    if not again:
+        stderr().print(words(f"No trace has an outcome; {others}"), soft_wrap=True)
     if ctx is not None and ctx.get_parameter_source("reward_channel") != ParameterSource.COMMANDLINE:
         typed = [*ctx.command_path.split()[1:], *ctx.meta.get(ARGUMENTS, ()), "--reward-channel", next(iter(names))]
-        again = words(f"run: {shlex.join(['credit', *typed])}")
-        ctx.find_root().call_on_close(lambda: stderr().print(again, soft_wrap=True))
+        command = words(f"run: {shlex.join(['credit', *typed])}")
+        ctx.find_root().call_on_close(lambda: stderr().print(command, soft_wrap=True))
 
 
 def list_problems(

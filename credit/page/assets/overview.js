@@ -71,7 +71,8 @@
   const by_side = (one) => (sides ? `${sentence(sides.heads.map((head, i) => `in ${head} ${number(one.of_sides[i])} of ${plural(triage.sides[i], "trace")}`).join(", "))} ` : "");
   const said = (name, ...text) => make("p", {}, make("b", {}, `${name} `), ...text);
   const listed = (name, lines) => (lines.length < 2 ? lines.map((line) => said(name, ...[line].flat())) : [make("div", {}, make("b", {}, name), make("ul", {}, ...lines.map((line) => make("li", {}, ...[line].flat()))))]);
-  document.getElementById("lead").append(...findings.map((one) => said(`${one.name}${one.name.startsWith("What failed") ? of_log : ""}:`, ...prose(one.told), one.trace && " ", one.trace && opener(one.trace, one.event || undefined, "Show it"))));
+  document.getElementById("lead").append(...findings.flatMap((one) => listed(`${one.name}${one.name.startsWith("What failed") ? of_log : ""}:`,
+    one.lines.map((line, i) => [...prose(line), ...(one.trace && i === one.lines.length - 1 ? [" ", opener(one.trace, one.event || undefined, "Show it")] : [])]))));
 
   /* What stands behind them. */
   const whole = priced ? asked.total.money.total : paid && Math.abs(paid.total - asked.total.logged_money.total) <= 1e-6 * paid.total ? paid.total : null;

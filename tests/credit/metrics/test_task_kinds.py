@@ -63,15 +63,15 @@ def test_no_side_is_better_than_in_the_tasks_where_only_runs_tell_it() -> None:
     """ "v2 is better than v1" was said of three tasks that rose, and a kind of 5 was starred beside one of 7 and 1."""
     three = compared(traces_of({"": [BETTER] * 3 + [([0.0] * 2, [0.0] * 2)] * 7}))
     told = "v2 did better than v1 (success 0 to 0.3, shown in these 10 tasks only)."
-    assert three.in_short() == told
+    assert three.in_short() == [told]
     assert three.changed().startswith("success 0 to 0.3, shown in these 10 tasks only")
     only = compared(traces_of({"auto": [BETTER] * 3 + [([0.0] * 2, [0.0] * 2)] * 7, "water": [([1.0], [1.0])] * 3}))
     told = "v2 did better for auto (success 0 to 0.3, shown in these 10 tasks only)."
-    assert only.in_short().startswith(told)
+    assert only.in_short()[0].startswith(told)
     same, kinds = ([1.0, 1.0], [1.0, 1.0]), {"bugfix": [BETTER] * 5, "refactor": [BETTER] * 7 + [WORSE]}
     beside = compared(traces_of({kind: [*tasks, *[same] * (10 - len(tasks))] for kind, tasks in kinds.items()}))
     assert {row.kind: row.mark for row in beside.kinds} == dict.fromkeys(kinds, "°")
-    assert beside.rows[0].mark == "*" and beside.in_short().startswith("v2 is better than v1 (success 0.4")
+    assert beside.rows[0].mark == "*" and beside.in_short()[0].startswith("v2 is better than v1 (success 0.4")
 
 
 def test_a_side_that_is_better_names_the_kind_that_most_of_it_comes_from() -> None:
@@ -80,9 +80,9 @@ def test_a_side_that_is_better_names_the_kind_that_most_of_it_comes_from() -> No
     one = compared(traces_of({"refund": [BETTER] * 5 + same[:5], "login": [BETTER] * 2 + same}))
     assert one.rows[0].mark == "*" and {row.kind: row.mark for row in one.kinds} == {"refund": "°", "login": ""}
     most = "refund (success 0.5 to 1, shown in these 10 tasks only)"
-    assert one.in_short() == f"v2 is better than v1 (success 0.65 to 1), most of all for {most}."
+    assert one.in_short()[0] == f"v2 is better than v1 (success 0.65 to 1), most of all for {most}."
     both = compared(traces_of({"refund": [BETTER] * 5 + same[:5], "login": [BETTER] * 5 + same[:5]}))
-    assert both.in_short().startswith("v2 is better than v1 (success 0.5 to 1).")
+    assert both.in_short()[0].startswith("v2 is better than v1 (success 0.5 to 1).")
 
 
 def test_a_side_that_is_better_in_one_kind_and_worse_in_another_is_told() -> None:
@@ -111,8 +111,8 @@ def test_a_change_of_all_kinds_is_told_of_all_tasks_and_not_of_one() -> None:
     kinds = {"bugfix": [WORSE] * 8 + [([1.0] * 2, [1.0] * 2)], "feature": [WORSE] * 7 + [([1.0] * 2, [1.0] * 2)] * 2}
     found = compared(traces_of(kinds | {"docs": [([1.0] * 2, [0.0, 1.0])] * 4 + [([1.0] * 2, [1.0] * 2)] * 5}))
     assert found.rows[0].worth_telling and any(row.worth_telling for row in found.kinds)
-    assert found.in_short().startswith("v2 is worse than v1 (success 1 to 0.37)")
-    mixed = compared(traces_of(MIXED)).in_short()
+    assert found.in_short()[0].startswith("v2 is worse than v1 (success 1 to 0.37)")
+    mixed = " ".join(compared(traces_of(MIXED)).in_short())
     assert mixed.startswith("v2 is better for auto (success 0 to 0.909) and worse for theft (success 1 to 0). ")
     assert mixed.endswith(" Success over all tasks: no change shown (0.417 to 0.542).")
 
@@ -344,13 +344,15 @@ def test_a_change_of_the_mix_of_kinds_is_no_change_of_success() -> None:
     found = of_one_side(easy=(54, 60, 19, 20), hard=(6, 20, 21, 60))
     numbers = "0.6 to 0.65 within kinds of task"
     mix = "he mix of tasks changed: easy 60 of 80 (75 %) to 20 of 80 (25 %)"
-    assert found.in_short() == f"Success: no change shown ({numbers}). T{mix}."
+    assert found.in_short() == [f"Success: no change shown ({numbers}).", f"T{mix}."]
     assert found.changed() == f"success {numbers}, no change shown" and f"t{mix}" in found.but()
     (row,) = (row for row in found.rows if row.metric == "success")  # the table has one comparison, with its interval
     assert not row.mark and row.within == 2 and row.p is not None and row.p > 0.3
     assert [row.first, row.second, row.low, row.high] == pytest.approx([0.6, 0.65, -0.088, 0.19], abs=0.0006)
     risen = of_one_side(easy=(45, 60, 20, 20), hard=(0, 20, 20, 60))
-    assert risen.in_short().startswith("v2 is better than v1 (success 0.375 to 0.667 within kinds of task). The mix")
+    assert " ".join(risen.in_short()).startswith(
+        "v2 is better than v1 (success 0.375 to 0.667 within kinds of task). The mix"
+    )
 
 
 def of_costs(seed: int, ratio: float) -> SideComparison:
@@ -419,15 +421,17 @@ def test_a_fall_within_kinds_is_told_though_their_mix_changed() -> None:
         {"easy": (36, 40, 18, 40), "hard": (30, 40, 12, 40)},  # the mix is the same
     ):
         found = of_one_side(**kinds)
-        assert found.in_short().startswith("v2 is worse than v1 (success ") and found.rows[0].mark == "*"
+        assert found.in_short()[0].startswith("v2 is worse than v1 (success ") and found.rows[0].mark == "*"
 
 
 def test_a_mix_that_hides_a_rise_beyond_chance_is_no_fall() -> None:
     found = of_one_side(easy=(140, 200, 40, 40), hard=(0, 40, 40, 200))
-    assert found.in_short().startswith("v2 is better than v1 (success 0.35 to 0.6 within kinds of task). The mix")
+    assert " ".join(found.in_short()).startswith(
+        "v2 is better than v1 (success 0.35 to 0.6 within kinds of task). The mix"
+    )
 
 
 def test_sides_without_a_kind_in_common_are_told_as_before() -> None:
     found = of_one_side(easy=(36, 40, 0, 0), hard=(0, 0, 12, 40))
-    assert found.in_short().startswith("v2 is worse than v1 (success ")
+    assert found.in_short()[0].startswith("v2 is worse than v1 (success ")
     assert "no task is on both sides: those of one may be harder" in found.but()

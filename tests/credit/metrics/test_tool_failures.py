@@ -73,7 +73,7 @@ def test_a_tool_that_fails_more_often_is_told_where_another_one_fails_less() -> 
         and "down: failures per call of web_search" in found.changed()
     )
     head = "Failures per call of fetch_page: 3 % to 47 %. Failures per call of web_search: 34 % to 2 %."
-    assert found.in_short().endswith(head)  # of shares that the test compares; it had success and money alone
+    assert " ".join(found.in_short()).endswith(head)  # of shares that the test compares; it had success and money alone
     rows = found.of_tools()  # a tool without a change had no row, so that nobody saw how far it was looked at
     assert [row.mark for row in rows] == ["*", "*", ""] and rows[2].name == "failures per call of read_note"
     assert rows[2].would_be_seen not in (None, "") and not any(row.is_other for row in rows)

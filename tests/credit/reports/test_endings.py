@@ -382,7 +382,7 @@ def test_runs_that_broke_off_are_compared_with_outcomes_and_between_sides(tmp_pa
     (last,) = triage(traces).suspects
     assert (last.trace, last.event, last.traces, last.outcome) == ("t3", "e3", 10, 0)
     assert triage(traces).quiet.startswith("Nothing else stands out") and "tokens" not in triage(traces).quiet
-    assert triage(traces).look_first() == f"{told.words}. {triage(traces).quiet}"
+    assert triage(traces).look_first() == [f"{told.words}.", triage(traces).quiet]
     sides = np.arange(40) >= 20
     early = with_costs(traces, trace_metrics(traces))["ended_early"]
     assert early.value.tolist() == [0.0, 0.0, 0.0, 1.0] * 10

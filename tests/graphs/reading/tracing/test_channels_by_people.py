@@ -97,7 +97,7 @@ def test_a_channel_that_people_gave_is_offered_first(tmp_path: Path, log: Any) -
     assert traces.reward_channels == ["review", "judge"] and traces.by_people == {"review": 2}
     assert np.isnan(np.asarray(traces.reward)[:3]).all()  # the user chooses
     said = CliRunner().invoke(cli, ["validate", str(path)], env={"COLUMNS": "300"}).output
-    offered = "3 of 3 traces have the reward 'review' (2 by people): --reward-channel review makes it the outcome; 3 of"
+    offered = "could be it: review (3 of 3 traces, 2 by people), judge (3); `--reward-channel review` takes one"
     assert offered in " ".join(said.split())
     assert re.search(r"review \(3, 2 by people\), judge \(3\)", said)
 
@@ -110,7 +110,7 @@ def test_channels_are_offered_beside_rewards_of_events(tmp_path: Path) -> None:
     path.write_text("\n".join(map(json.dumps, rows)))
     traces = read(path)
     assert traces.evidence["event_reward"].mask.any()
-    with pytest.raises(CreditError, match=r"have the reward 'review' \(by people\): --reward-channel review") as caught:
+    with pytest.raises(CreditError, match=r"could be it: review \(2 of 2 traces, by people\)") as caught:
         credit.run(traces, "rloo")
     assert "event_reward" not in str(caught.value)
 
