@@ -7,6 +7,7 @@ import json
 import math
 import pickle
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from credit.cli.benchmarks.bench_train import _numbers as of_training
 from credit.cli.benchmarks.bench_truth import _less
 from credit.cli.benchmarks.long_table import Column, Told, in_blocks, latex, of_benchmarks, save_numbers
 from credit.cli.benchmarks.measured import OPTIONS, Measured, brackets, of_all_sizes, of_run, table_of, with_absent
-from credit.cli.benchmarks.to_write import SUBJECTS, to_write
+from credit.cli.benchmarks.to_write import SUBJECTS, commit_of, to_write
 from credit.methods.own_functions import function_of, own_name
 from graphs.worlds.micro.orchestration import Micro
 
@@ -357,6 +358,27 @@ def test_json_has_the_sentences() -> None:
     assert shown.splitlines()[-1:] == [f"to write: {line}" for line in json.loads(plain)["to_write"]]
     tutorial = Path(__file__).parents[3] / "docs" / "tutorials" / "your-own-estimator.md"
     assert "Lines of `to write` are sentences for a paper." in tutorial.read_text()  # nothing named them
+
+
+def test_the_source_of_a_number_names_its_commit(tmp_path: Path) -> None:
+    """All commits since the release called themselves 0.1.0."""
+
+    def git(*call: str) -> str:
+        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        done = subprocess.run(["git", "-C", str(tmp_path), *who, *call], check=True, capture_output=True, text=True)
+        return done.stdout
+
+    for name in ("run.py", "other.py"):
+        (tmp_path / name).write_text("1")
+    git("init", "-q")
+    git("add", "run.py")
+    git("commit", "-qm", "first")
+    commit_of.cache_clear()
+    head = git("rev-parse", "HEAD")[:12]
+    assert (commit_of(tmp_path / "run.py"), commit_of(tmp_path / "other.py")) == (f"commit {head}", "")
+    (tmp_path / "run.py").write_text("2")
+    commit_of.cache_clear()
+    assert commit_of(tmp_path / "run.py") == f"commit {head} with changes"
 
 
 def test_doctor_and_robustness_have_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
