@@ -345,7 +345,7 @@ def test_the_command_prints_a_table_and_keeps_rows(tmp_path: Path) -> None:
 def test_the_table_states_intervals_over_seeds(seeds: int, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Areas and events stood there as if one run told them, and equal rows were compared as if they were two."""
     numbers = {"cosine": 0.5, "entropy": 0.1, "teaching": 1.0, "learning_rate": 0.1, "final_return": 1.0, "task": "t"}
-    numbers |= {"start": 0.0, "optimum": 1.0, "curve": [], "refused": ""}
+    numbers |= {"start": 0.0, "optimum": 1.0, "curve": [], "refused": "", "task": "pivotal"}
 
     def trained(names: Any, *_: Any, **given: Any) -> list[dict[str, Any]]:
         return [{"signal": name, "seed": s, "mean_return": 0.1 * s + 0.05 * (name == "zero") * (-1) ** s,
@@ -360,7 +360,7 @@ def test_the_table_states_intervals_over_seeds(seeds: int, words: str, monkeypat
     assert (
         words in text
         and "No test was possible: with 1 comparison the signed-rank test takes 6 seeds" in text
-        and "verl_rloo trains as rloo in groups of 4. Adam cancels a constant factor for each decision. To see" in text
+        and "verl_rloo trains as rloo in groups of 4. Their advantages differ by a constant factor for each" in text
     )
     assert "as rloo" in text
     row = next(" ".join(line.split()) for line in found.output.splitlines() if " zero " in line)
@@ -371,39 +371,67 @@ def test_the_table_states_intervals_over_seeds(seeds: int, words: str, monkeypat
     assert [row["same_as"] for row in plain] == ["", "rloo", ""]
 
 
-def test_only_own_functions_may_take_an_order_statistic() -> None:
-    """The hint at `--group-size` stood behind each of `dr_grpo`, `dr_mas` and `turn_baseline`, which take none.
+ORDERED = """
+import dataclasses
 
-    It also named a larger size at every size, and of two own functions that are one up to a factor.
-    """
-    row = {"task": "t", "seed": 0, "learning_rate": 0.4, "start": 0.5, "optimum": 0.9, "final_return": 0.9,
+import jax.numpy as jnp
+
+import estimators
+from estimators.medians import in_order, nth_of_others
+from estimators.members import members
+
+
+def against(place, graph, reward):
+    m = members(graph, reward, None, by=None, population="trace", aggregate="return")
+    others = in_order(m, m.score).n - 1
+    result = estimators.rloo(graph, reward)
+    base = jnp.where(result.valid, nth_of_others(m, place(others).astype(jnp.int32))[0], 0)
+    return dataclasses.replace(result, baseline=base, stderr=jnp.full_like(base, jnp.inf), source="ordered")
+
+
+def second_best(graph, reward):
+    return against(lambda others: jnp.maximum(others - 2, 0), graph, reward)
+
+
+def second_least(graph, reward):
+    return against(lambda others: jnp.minimum(1, others - 1), graph, reward)
+
+
+def late(graph, reward):
+    result = second_best(graph, reward)
+    at = jnp.arange(len(result.scale), dtype=jnp.int32) % 12
+    return dataclasses.replace(result, scale=result.scale / (1 + at).astype(result.scale.dtype))
+"""
+
+
+@pytest.mark.parametrize("policy", ["tabular", "mlp"])
+def test_what_trains_alike_is_said_to_be_equal_or_a_multiple(
+    policy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two order statistics that are one in groups of 4 were said to differ by a factor that Adam cancels."""
+    row = {"task": "heavy", "seed": 0, "learning_rate": 0.4, "start": 0.5, "optimum": 0.9, "final_return": 0.9,
            "mean_return": 0.7, "events_to_90": 30.0, "cosine": 1.0, "entropy": 0.5, "teaching": 1.0, "sweep": False,
            "updates": 3}  # fmt: skip
+    (tmp_path / "ordered.py").write_text(ORDERED)
+    monkeypatch.chdir(tmp_path)
 
-    def lines(names: list[str], size: int) -> dict[str, list[str]]:
+    def line(names: list[str], size: int = 4, optimizer: Any = "adam") -> str:
         compared = cells([row | {"signal": name} for name in names])
-        return _alike(compared, TrainingSettings(groups=4, group_size=size, optimizer="sgd"))
+        settings = TrainingSettings(groups=2, group_size=size, policy=policy, optimizer=optimizer)
+        ((found,),) = _alike(compared, settings).values()
+        return found.partition(" To compare them")[0]
 
-    of_library, own = ["dr_grpo", "dr_mas"], ["mine:median", "mine:b"]
-    hinted = lines(["rloo", *of_library, *own], 4)
-    assert all(" gives the numbers of rloo in groups of 4. To compare" in of[0] for of in hinted.values())
-    assert [len(of) for of in hinted.values()] == [1, 1, 2, 2]
-    last = hinted["mine:b"][1]
-    assert last.startswith("mine:median, mine:b: an order statistic") and last.endswith("--group-size 5")
-    assert all(len(of) == 1 for of in [*lines(["rloo", *own], 5).values(), *lines(own, 4).values()])
-
-
-@pytest.mark.parametrize(
-    ("policy", "factor"), [("tabular", "constant factor for each decision."), ("mlp", "constant factor.")]
-)
-def test_what_adam_cancels_is_said_where_it_may_be_why_two_train_alike(policy: Any, factor: str) -> None:
-    """Weights by position, one factor for each decision, were "the numbers of" those without, or a multiple."""
-    row = {"task": "t", "seed": 0, "learning_rate": 0.4, "start": 0.5, "optimum": 0.9, "final_return": 0.9,
-           "mean_return": 0.7, "events_to_90": 30.0, "cosine": 1.0, "entropy": 0.5, "teaching": 1.0, "sweep": False,
-           "updates": 3}  # fmt: skip
-    compared = cells([row | {"signal": name} for name in ("mine:second", "mine:late")])
-    ((line,),) = _alike(compared, TrainingSettings(policy=policy)).values()
-    assert line.startswith(f"mine:late trains as mine:second in groups of 4. Adam cancels a {factor} To see")
+    best, least, late = (f"ordered:{name}" for name in ("second_best", "second_least", "late"))
+    equal = "Their advantages are equal in all 32 batches drawn of heavy."
+    assert line([best, least]) == (
+        f"{least} trains as {best} in groups of 4. {equal} In groups of 5 they differ; see --group-size 5."
+    )
+    assert line(["grpo", "dr_grpo"]).endswith("Their advantages differ all the same.")
+    cancelled = "which Adam cancels; --optimizer sgd shows it."
+    factor = "a constant factor" + " for each decision" * (policy == "tabular")
+    assert line(["rloo", "dr_grpo"]).endswith(f" Their advantages differ by {factor}, {cancelled}")
+    assert (cancelled in line([best, late])) == (policy == "tabular")
+    assert cancelled not in line([best, late], optimizer="sgd")
 
 
 def test_a_confirmation_takes_other_seeds() -> None:

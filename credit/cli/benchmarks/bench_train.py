@@ -79,8 +79,6 @@ QUICK_METHODS, QUICK_TASKS = ("rloo", "control_exact", "zero"), ("bottleneck", "
 QUICK_RATES = {"adam": (0.4,), "sgd": (20.0,)}
 BY_TASK = ("seed", "tasks", "group_size", "common_rates", "policy", "output", "quick", "table", "width", "plot")
 BY_LENGTH = ("luck", "outcome")
-APART_FROM = 5
-"""Traces of a group: of two others the median is the mean, of three the second best; of four all three differ."""
 _DEFAULT = click.core.ParameterSource.DEFAULT
 
 
@@ -365,17 +363,28 @@ def _alike(compared: Sequence[Cell], settings: TrainingSettings) -> dict[str, li
         for place, name in enumerate(names)
         for first in [other for other in names[:place] if firsts[other] == firsts[name]][:1]
     }
-    cancelled = "a constant factor" + " for each decision" * (settings.policy == "tabular")
-    lines = {
-        name: [alike(name, other, str(settings.group_size), one_task=settings.groups == 1,
-                     cancelled=cancelled if settings.optimizer == "adam" else "")]
-        for name, other in same.items()
-    }  # fmt: skip
-    own = [name for name, other in same.items() if is_own(name) and not is_own(other)]
-    for name in own if settings.group_size < APART_FROM else ():
-        told = f"{', '.join(own)}: an order statistic, such as a median, may differ in larger groups"
-        lines[name].append(f"{told}; see --group-size {APART_FROM}")
-    return lines
+    return {name: [_as_other(name, other, list(dict.fromkeys(cell.task for cell in compared)), settings)]
+            for name, other in same.items()}  # fmt: skip
+
+
+def _as_other(name: str, other: str, tasks: Sequence[str], settings: TrainingSettings) -> str:
+    """The line about a method that learned as another one, and whether their advantages are equal."""
+    from credit.bench.training.equal_advantages import BATCHES, larger_apart, most_telling, relation
+
+    task, larger = most_telling(tasks), ""
+    found = relation(name, other, task, settings)
+    if found == "equal":
+        told = f"Their advantages are equal in all {BATCHES} batches drawn of {task}."
+        if is_own(name):
+            size, tried = larger_apart(name, other, task, settings)
+            larger = f"Nor do they differ in groups of {' and '.join(map(str, tried))}."
+            larger = larger if size is None else f"In groups of {size} they differ; see --group-size {size}."
+    elif found == "multiple" and settings.optimizer == "adam":
+        factor = "a constant factor" + " for each decision" * (settings.policy == "tabular")
+        told = f"Their advantages differ by {factor}, which Adam cancels; --optimizer sgd shows it."
+    else:
+        told = "Their advantages differ all the same."
+    return alike(name, other, str(settings.group_size), larger, one_task=settings.groups == 1, trained=told)
 
 
 def _intervals(seeds: int) -> str:

@@ -33,7 +33,7 @@ def tell_unchecked(names: Iterable[str]) -> None:
 
 
 def alike(
-    name: str, other: str, sizes: str, larger: str = "", *, one_task: bool, worlds: str = "", cancelled: str = ""
+    name: str, other: str, sizes: str, larger: str = "", *, one_task: bool, worlds: str = "", trained: str = ""
 ) -> str:
     """The line on a method whose numbers are those of another one in groups of these sizes.
 
@@ -43,14 +43,10 @@ def alike(
       larger: a sentence on larger groups, if any.
       one_task: whether each batch was a single group, so that nothing could look across groups.
       worlds: sentences on the worlds of the batches that may be why.
-      cancelled: what Adam cancels, so that training may be the same where numbers are not.
+      trained: of what was trained a sentence on how advantages compare, which may differ where training does not.
     """
-    if cancelled:
-        text = f"{name} trains as {other} in groups of {sizes}. Adam cancels {cancelled}."
-        text += " To see whether they differ: --optimizer sgd."
-    else:
-        text = f"{name} gives the numbers of {other} in groups of {sizes}."
-    text += f" {worlds}" if worlds else ""
+    text = f"{name} {'trains as' if trained else 'gives the numbers of'} {other} in groups of {sizes}."
+    text += f" {trained or worlds}" if trained or worlds else ""
     if one_task:
         text += " Each batch here is one task, in which a mean over the batch is a mean over the group."
     text += f" {larger}" if larger else ""

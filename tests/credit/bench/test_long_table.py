@@ -227,8 +227,8 @@ CAVEATS = {
     "snr": ("-m rloo,max_rl --quick --lengths 10 --world heavy",
             ["which count as 0; most often: beyond the method's bound", "Bands take a fourth moment"]),
     "train": ("-m rloo,verl_rloo,zero --tasks additive --seeds 5 --steps 3 --learning-rates 0.2,0.4",
-              ["Adam cancels a constant factor for each decision", "intervals and * take the rate as given",
-               "the signed-rank test takes",
+              ["differ by a constant factor for each decision, which Adam cancels",
+               "intervals and * take the rate as given", "the signed-rank test takes",
                "one mean return"]),
 }  # fmt: skip
 
