@@ -227,7 +227,7 @@ def causes_log(kinds: list[tuple[int, float | None, str, bool]]) -> str:
 
 @pytest.mark.parametrize("having", [1, 7])
 def test_no_cause_is_said_to_be_chance_where_no_outcome_could_have_told(tmp_path: Path, having: int) -> None:
-    """ "No error, loop or end is more common than chance allows" was said where none could have been, whoever failed."""
+    """ "No error, loop or end is more common than chance allows" was said where none could be, whoever failed."""
     log = tmp_path / "log.jsonl"
     log.write_text(causes_log([(having, 0.0, "rare", False), (8, 0.0, "", False), (having - 1, 1.0, "rare", False),
                                (9, 1.0, "", False)]))  # fmt: skip
