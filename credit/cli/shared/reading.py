@@ -71,7 +71,8 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             "--rewards",
             type=_FILE,
             metavar="FILE",
-            help="Table of outcomes: columns `trace` and `reward`, also `rewards.NAME`; numbers, or words as pass.",
+            help="Table of outcomes: columns `trace` and `reward`, also `rewards.NAME`; numbers, or words as pass. "
+            "A `rater` names the person who gave them.",
         ),
         click.option(
             "--outcomes",

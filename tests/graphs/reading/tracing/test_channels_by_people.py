@@ -131,3 +131,26 @@ def test_who_gave_a_channel_stays_with_the_log(tmp_path: Path) -> None:
     call = ["metrics", str(path), "--reward-channel", "judge"]
     said = CliRunner().invoke(cli, call, env={"COLUMNS": "300"}).output
     assert "Also in the log, by `--reward-channel`: review (by people) of 4 traces" in " ".join(said.split())
+
+
+@pytest.mark.parametrize(
+    ("columns", "given"),
+    [
+        ("trace,rewards.people,rater", {"people": 2}),
+        ("trace,reward,rater", {"team": 2}),
+        ("trace,rewards.people,note", {}),
+        ("trace,reward,rater,rewards.judge", {"team": 2}),
+        ("trace,rewards.a,rater,rewards.b", {}),
+    ],
+)
+def test_a_table_of_rewards_says_by_its_raters_that_people_gave_them(
+    tmp_path: Path, columns: str, given: dict[str, int]
+) -> None:
+    """Outcomes of people in a table stood as another judge's: the doctor held people against judges."""
+    line = {"events": [{"id": "e", "type": "message", "agent": "a"}], "edges": [], "rewards": {"tests": 1.0}}
+    logged = [line | {"trace_id": f"t{i}", "task_id": "q"} for i in range(3)]
+    (log := tmp_path / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in logged))
+    more = ",1" * (columns.count(",") - 2)
+    rows = [f"t{i},{i % 2},{rater}{more}\n" for i, rater in enumerate(("ann", "ben", ""))]
+    (table := tmp_path / "people.csv").write_text("".join([f"{columns}\n", *rows]))
+    assert read(log, rewards=table).by_people == given
