@@ -96,7 +96,7 @@ def main_findings(
       compared: two sides of these; None where none are chosen and the log does not state two systems.
     """
     others = other_outcomes(traces, None if compared is None else compared.sides)
-    change = "" if compared is None else compared.in_short()
+    change = [] if compared is None else compared.in_short()
     failed = _failed(traces, differing, triaged, compared, corrected, of_kinds)
     named = f"What failed, by {printable(traces.outcome, AGENT)}" if traces.outcome else "What failed"
     found = [(0, _finding(named, failed if change else [*failed, others]))]
@@ -104,7 +104,7 @@ def main_findings(
         found.append((0, _finding("Traces with an outcome", selected)))
     if compared is not None and change:
         where = (_sentence(more) for more in (compared.by_team(), compared.in_time) if more)
-        found.append((1, _finding(f"What changed {compared.sides.change}", [change, *where, others])))
+        found.append((1, _finding(f"What changed {compared.sides.change}", [*change, *where, others])))
     if triaged.unsure:
         found.append((2, _finding("What went wrong most", triaged.look_first())))
     causes = [one for one in causes if one.beyond_chance is not False or one.one_side]  # others are told below

@@ -15,7 +15,7 @@ import numpy as np
 from credit.reports.call_loops import Loop
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds, within_both
 from credit.reports.durations import Durations
-from credit.reports.endings import ANSWER_CUT, LAST, Ending, endings, lasts, of_sides
+from credit.reports.endings import ANSWER_CUT, FAILED, LAST, Ending, endings, lasts, of_sides
 from credit.reports.event_errors import cut_answers
 from credit.reports.event_texts import command_of, event_texts
 from credit.reports.failed_model_calls import failed_model_calls
@@ -513,6 +513,8 @@ def _by_seriousness(
         in_a_row = run.streak if run.same == 1 else 0
         return -run.same, -in_a_row, run.recovered + bool(run.mended), left(run.rows[0])
 
+    of_ends = {row for row, how, _ in lasts(traces, calls).values() if how == LAST[FAILED]}
+    failures = [run for run in failures if run.tool is not None or not of_ends.issuperset(run.rows)]
     told = {calls.call_of(row) for run in failures if run.same > 1 for row in run.rows}
     loops = [loop for loop in calls.loops if told.isdisjoint(loop.rows)]
     of_models, cut = failed_model_calls(traces), np.flatnonzero(cut_answers(traces)).tolist()
@@ -703,8 +705,8 @@ def _suspects(
         suspect(
             row,
             owner,
-            why="; ".join(filter(None, (_why(of_cause) + by_several(cause, of_cause), late(cause)))),
-            text=_words(said, "" if owner == row else text),
+            why=(why := "; ".join(filter(None, (_why(of_cause) + by_several(cause, of_cause), late(cause))))),
+            text=words if (words := _words(said, "" if owner == row else text)) not in why else "",
             traces=len({int(trace[one.row]) for one in of_cause}),
             failed=causes.common[cause][0] if apart else None,
             succeeded=causes.common[cause][1] if apart else None,

@@ -120,16 +120,16 @@ def test_a_judge_that_changed_is_no_change_of_the_runs(
     """ "Runs are better than before (success 0.769 to 0.964)" was said where people saw no change."""
     call = log(tmp_path, passed, people=people)
     told = said("summary", *call, "--reward-channel", "judge")
-    assert "new is not surely better or worse than old: success 0." in told and f", but judge {claim} (" in told
-    assert f"but judge {claim} (" in said("metrics", *call, "--reward-channel", "judge")
+    assert re.search(rf"Success: no change shown \(0\.\d+ to 0\.\d+\), since judge {claim} \(", told)
+    assert f"no change shown, since judge {claim} (" in said("metrics", *call, "--reward-channel", "judge")
     assert re.search(r"\n  By judge: old \d+ of 120 .*, new \d+ of 120 ", told), "whose the counts of sides are"
     alike = log(tmp_path, (passed[0], passed[0]), people=people)
-    assert "but judge" not in said("summary", *alike, "--reward-channel", "judge")
+    assert "since judge" not in said("summary", *alike, "--reward-channel", "judge")
 
 
 def test_what_people_say_is_not_held_against_a_judge_that_changed(tmp_path: Path) -> None:
     told = said("summary", *log(tmp_path, (0.05, 0.8), people="people"), "--reward-channel", "thumb")
-    assert "but" not in told.partition("new is ")[2].partition(".")[0]
+    assert "since" not in told.partition("What changed from old to new: ")[2].partition("\n")[0]
 
 
 def test_the_head_has_one_rate_of_failures(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from credit.cli.shared.commands import Command, sides_option, success_option, ta
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_sides, reads_logs
 from credit.reports.triage_legend import TRIAGE
+from graphs.errors import RUN_ERROR, RUN_LIMIT
 from graphs.text import amount, apart, at_least, counted, cut_id, decimals, percent, plural, printable
 
 if TYPE_CHECKING:
@@ -258,7 +259,7 @@ def summary(
         hints += [MORE_ON_SYSTEMS] * (compared is not None and chosen is None)
         hints += [TO_LABEL] if unscored and not channels_instead(traces) else []
         print_lines(console, "To do more", hints, apart=False)
-    leave(ctx, traces, allow_bad)
+    leave(ctx, traces, allow_bad, () if as_json or not result.endings else (RUN_ERROR, RUN_LIMIT))
 
 
 def _lines(one: MainFinding, traces: Traces, ids: list[str]) -> list[str]:

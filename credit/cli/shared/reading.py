@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
@@ -368,34 +368,39 @@ def tell_channels(others: str, names: Iterable[str], *, again: bool = False) -> 
 
 
 def list_problems(
-    problems: tuple[Problem, ...], console: Console, *, all_: bool = False, in_full: bool = False
+    problems: tuple[Problem, ...],
+    console: Console,
+    *,
+    all_: bool = False,
+    in_full: bool = False,
+    told: Collection[str] = (),
 ) -> None:
     """Print what was refused or noted: how many of each kind, then a line each, the first twenty unless `all_`.
 
-    Notes of what the user knows (`_is_known`) have lines `in_full` alone.
+    Notes of what the user knows (`_is_known`), and of kinds that are `told` above, have lines `in_full` alone.
     """
     if not problems:
         return
     from graphs.problem_log import count_kinds
 
-    told = problems if in_full else tuple(problem for problem in problems if not _is_known(problem))
+    listed = problems if in_full else tuple(one for one in problems if one.kind not in told and not _is_known(one))
     heads = []
     for name, wrong in (("problems", True), ("notes", False)):
         kinds = count_kinds([problem for problem in problems if problem.is_failure == wrong])
         named = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
         heads += [f"{name} ({sum(kinds.values())}): {named}"] if kinds else []
-    rest = " (`credit validate` prints all)" * (len(told) < len(problems))
+    rest = " (`credit validate` prints all)" * (len(listed) < len(problems))
     console.print(words("; ".join(heads) + rest), soft_wrap=True)
-    listed = list(told) if all_ else condensed(told)
-    shown = listed if all_ else listed[:SHOWN]
+    lines = list(listed) if all_ else condensed(listed)
+    shown = lines if all_ else lines[:SHOWN]
     said: set[str] = set()
     for problem in shown:
         is_again = len(problem.expected) > LONG and problem.expected in said
         said.add(problem.expected)
         line = dataclasses.replace(problem, expected="the same as above") if is_again else problem
         console.print(words(f"  {line}"), soft_wrap=True)
-    if len(shown) < len(listed):
-        more = sum(problem.count for problem in listed[len(shown) :])  # one may stand for thousands
+    if len(shown) < len(lines):
+        more = sum(problem.count for problem in lines[len(shown) :])  # one may stand for thousands
         console.print(f"  … and {more} more; `credit validate --all` lists those of logs", soft_wrap=True)
 
 
@@ -423,8 +428,15 @@ def exit_code(read: HasProblems, allow_bad: bool) -> int:
     return REFUSED if failed and not allow_bad else 0
 
 
-def leave(ctx: click.Context, read: HasProblems, allow_bad: bool) -> NoReturn:
-    """List refusals on standard error, and exit with the code that tells whether there were any."""
+def leave(ctx: click.Context, read: HasProblems, allow_bad: bool, told: Collection[str] = ()) -> NoReturn:
+    """List refusals on standard error, and exit with the code that tells whether there were any.
+
+    Args:
+      ctx: of the command.
+      read: what it read.
+      allow_bad: whether refusals are allowed.
+      told: kinds of notes that its answer says itself, which are counted here.
+    """
     problems = read.problems
     if "policy_version" in str(ctx.params.get("by")):  # which the note on versions would advise
         from graphs.traces.batch_notes import BY_VERSION
@@ -432,5 +444,5 @@ def leave(ctx: click.Context, read: HasProblems, allow_bad: bool) -> NoReturn:
         problems = tuple(
             dataclasses.replace(problem, expected=problem.expected.removesuffix(BY_VERSION)) for problem in problems
         )
-    list_problems(problems, stderr())
+    list_problems(problems, stderr(), told=told)
     ctx.exit(exit_code(read, allow_bad))

@@ -236,10 +236,10 @@
     const interval = (row) => (row.ratio ? ratio(row, ...apart([row.ratio.value, row.ratio.low, row.ratio.high], written, 3, 1)) : row.low != null ? ends(row) : row.without ?? "not compared");
     const bounds = sides.bounds.map((row) => ({ metric: bounded.has(row.metric) ? `${row.metric}, all traces` : row.metric, tasks: row.tasks,
       ...Object.fromEntries(["first", "second"].map((side, i) => [side, bound(row[side], !row.whole[i], 3)])) }));
-    const rows = sides.differences.flatMap((row) => [row, ...sides.kinds.filter((of) => of.is_shown && of.metric === row.metric)]).filter((row) => !(row.is_other && row.is_alike) && !row.is_repeated).concat(bounds), others = rows.filter((row) => row.is_other);
+    const rows = sides.differences.flatMap((row) => [row, ...sides.kinds.filter((of) => of.is_shown && of.metric === row.metric)]).filter((row) => !(row.is_other && row.is_alike) && !row.is_repeated).concat(sides.of_tools, bounds), others = rows.filter((row) => row.is_other);
     const columns = [["metric", (r) => (r.kind ? r.name : r.metric.replaceAll("_", " "))], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] !== "number" ? r[side] : r.is_alike ? written(r.first, 3) : apart([r.first, r.second], written, 3)[i]), "n"]),
       ["change", (r) => (r.difference == null ? "" : r.is_alike ? "the same" : signs(r.difference, 3)), "n"], ["95 % interval", (r) => `${interval(r)}${r.mark ? ` ${r.mark}` : ""}`, "n"],
-      ["would be seen", (r) => (r.without !== "" ? "" : r.ratio?.seen ? `×${written(r.ratio.seen, 3)}` : r.seen == null ? "" : written(r.seen, 3)), "n"], ["tasks", (r) => `${r.is_of_some ? `${number(r.differing)} of ` : ""}${number(r.tasks)}${r.paired ? " shared" : ""}`, "n"]];
+      ["would be seen", (r) => (r.would_be_seen === "" ? "nothing" : r.would_be_seen ?? ""), "n"], ["tasks", (r) => `${r.is_of_some ? `${number(r.differing)} of ` : ""}${number(r.tasks)}${r.paired ? " shared" : ""}`, "n"]];
     const told = sides.lines.findIndex((line) => line.startsWith("What changed")), note = (line) => make("p", { class: "note" }, prose(sentence(line))); // that is in the lead
     section("sides", `Sides: ${sides.heads.join(" against ")}`,
       table(columns, rows.filter((row) => !row.is_other), "Sides", 15),

@@ -885,7 +885,8 @@ def test_sides_of_a_change_are_a_section(window: Any, tmp_path: Path) -> None:
         changed = page.locator("#lead > *").filter(has_text="What changed").inner_text()
         assert "success 0 to 1" in changed
         row = page.locator("#sides tbody tr", has_text="success").locator("td").all_text_contents()
-        assert row == ["success", "0", "1", "+1", "no spread *", "", "12 shared"]  # the star is of the interval
+        # the star is of the interval
+        assert row == ["success", "0", "1", "+1", "no spread *", "6 tasks one way", "12 shared"]
         lines = page.locator("#sides p").all_text_contents()
         assert "Traces: 12 and 12" in " ".join(lines)
         assert page.locator("#sides .more").count() == 0  # numbers that a team of one agent has have a line
