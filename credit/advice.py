@@ -56,6 +56,8 @@ CENTRED = ("c3", "coma")
 """Methods of these whose claims have mean zero under the policy, as advantages by control variates need."""
 
 
+NO_UNITS = "the logs have no such units to compare"
+
 TRAINED_WITH: dict[str, str] = {
     "": "no published method and no composition beat rloo on any of 8 tasks",
     "c3": "control with paid siblings learned less than rloo on 8 of 8 tasks at equal cost; siblings that are logged "
@@ -64,10 +66,7 @@ TRAINED_WITH: dict[str, str] = {
 }
 """What docs/training.md measured of advantages like the recommended ones, by the centred claim; "" for a baseline."""
 
-TRAINED_ON = (
-    "exact teams of 12 decisions, 16 traces a step, Adam, by area over 20 seeds (docs/training.md, which also has "
-    "compositions over 100 seeds)"
-)
+TRAINED_ON = "exact teams of 12 decisions, 16 traces a step, Adam, area over 20 seeds; docs/training.md"
 
 
 LITTLE, MUCH = 0.3, 0.6
@@ -151,7 +150,7 @@ class Advice:
         if self.baseline != "rloo":
             return ""
         claim = self.trial.claims[0] if self.trial.method == "control" else ""
-        return f"{TRAINED_WITH[claim]}: {TRAINED_ON}"
+        return f"{TRAINED_WITH[claim]} ({TRAINED_ON})"
 
     @property
     def report(self) -> str:
@@ -320,7 +319,7 @@ def _luck(traces: Traces) -> str:
 def _branch(traces: Traces, unit: str, methods: tuple[str, ...], states: dict[str, Availability]) -> Branch:
     stated, has_units = UNITS[unit](traces)
     if not has_units:
-        why = "no trace has an outcome" if unit == "team" else "the logs have no such units to compare"
+        why = "no trace has an outcome" if unit == "team" else NO_UNITS
         return Branch(unit=unit, stated=stated, why=why)
     needs: dict[str, str] = {}
     lacking: dict[str, str] = {}
@@ -474,7 +473,7 @@ def _warnings(traces: Traces, claims: Sequence[str]) -> list[str]:
     by_events = _pays_events(traces) and not set(claims) - {"turn_baseline"}
     if claims and not by_events and not set(claims) & set(CENTRED):
         lines.append(
-            f"{', '.join(claims)}: as claims right only where the logged values are, so the ledger is for reading"
+            f"{', '.join(claims)}: claims are right only where the logged values are right; the ledger is for reading"
         )
     apart = apart_by_events(traces) if by_events else []
     if apart:

@@ -11,8 +11,7 @@ from credit.method_summary import Summary
 from credit.methods.registry import METHODS
 from credit.methods.running import implied, run
 from credit.reports.own_outcomes import has_agent_outcomes
-from credit.untold_lists import traces_untold
-from credit.untold_order import said_of_order
+from credit.untold_order import said_of_order, traces_untold
 from graphs.traces.batch import Traces
 
 __all__ = ["OnLog", "on_log"]

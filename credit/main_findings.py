@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +23,12 @@ from credit.sides.side_comparison import SideComparison
 from graphs.text import begin_of, counted, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["MORE_ON_SYSTEMS", "MOST", "MainFinding", "main_findings"]
+__all__ = ["LOOK_FIRST", "MORE_ON_SYSTEMS", "MOST", "MainFinding", "main_findings"]
 
 MOST = 6
-"""Lines."""
+"""Findings."""
+LOOK_FIRST = "Look first"
+"""The name of the event that a table of events begins with."""
 MORE_ON_SYSTEMS = "`credit metrics --sides system` says what else changed between the systems."
 MOST_VERDICTS = 3
 """Verdicts of several that are named."""
@@ -39,14 +42,23 @@ class MainFinding:
 
     Attributes:
       name: the question that it answers, such as "What failed".
-      told: the answer, in sentences.
+      lines: the answer, a fact each.
       trace, event: to look at; "" without one. A trace alone is one whole.
     """
 
     name: str
-    told: str
+    lines: tuple[str, ...]
     trace: str = ""
     event: str = ""
+
+    @property
+    def told(self) -> str:
+        """The answer in one line."""
+        return " ".join(self.lines)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data for programs."""
+        return dataclasses.asdict(self) | {"told": self.told}
 
 
 def main_findings(
@@ -54,8 +66,8 @@ def main_findings(
     *,
     differing: OutcomeDifferences,
     of_kinds: str,
-    selected: str,
-    corrected: str,
+    selected: Sequence[str],
+    corrected: Sequence[str],
     causes: Sequence[LeadingCause],
     triaged: Triage,
     verdicts: Sequence[VerdictErrors],
@@ -84,27 +96,26 @@ def main_findings(
       compared: two sides of these; None where none are chosen and the log does not state two systems.
     """
     others = other_outcomes(traces, None if compared is None else compared.sides)
-    change = "" if compared is None else compared.in_short()
+    change = [] if compared is None else compared.in_short()
     failed = _failed(traces, differing, triaged, compared, corrected, of_kinds)
     named = f"What failed, by {printable(traces.outcome, AGENT)}" if traces.outcome else "What failed"
-    found = [(0, MainFinding(named, failed if change else f"{failed} {others}".rstrip()))]
+    found = [(0, _finding(named, failed if change else [*failed, others]))]
     if selected:
-        found.append((0, MainFinding("Traces with an outcome", selected)))
+        found.append((0, _finding("Traces with an outcome", selected)))
     if compared is not None and change:
-        where = "".join(f" {_sentence(more)}" for more in (compared.by_team(), compared.in_time) if more)
-        name = f"What changed {compared.sides.change}"
-        found.append((1, MainFinding(name, f"{change}{where} {others}".rstrip())))
+        where = (_sentence(more) for more in (compared.by_team(), compared.in_time) if more)
+        found.append((1, _finding(f"What changed {compared.sides.change}", [*change, *where, others])))
     if triaged.unsure:
-        found.append((2, MainFinding("What went wrong most", _sentence(triaged.look_first()))))
+        found.append((2, _finding("What went wrong most", triaged.look_first())))
     causes = [one for one in causes if one.beyond_chance is not False or one.one_side]  # others are told below
     for place, one in enumerate(causes):
-        told = f"{_sentence(one.told())}{'' if one.one_side else _by_side(one.of_sides, triaged, compared)}"
+        told = [_sentence(one.told()), "" if one.one_side else _by_side(one.of_sides, triaged, compared)]
         name = "Only on one side" if one.one_side else "What else went wrong" if place else "What went wrong most"
         gives_way = (2, 2, 4) if one.beyond_chance else (2, 5, 7)
-        found.append((gives_way[min(place, 2)], MainFinding(name, told, one.trace, one.event)))
+        found.append((gives_way[min(place, 2)], _finding(name, told, one.trace, one.event)))
     swap, run = differing.swap
     if swap and not any(one.beyond_chance for one in causes):  # which may be why
-        found.append((2, MainFinding("What may have gone wrong", _sentence(swap), run)))
+        found.append((2, _finding("What may have gone wrong", [_sentence(swap)], run)))
     both = [one for one in verdicts if not one.good.all() and one.good.any()]
     both.sort(key=lambda one: (one.found is not True, one.name in traces.by_people))  # the outcome before others
     worth = [f"{one.told()}." for one in ranked if one.worth_telling or not (both or math.isnan(one.low))][:1]
@@ -112,28 +123,32 @@ def main_findings(
     name = of.name if of else ranked[0].name if worth else ""
     outcome = (of.against if of else "") or chosen_outcome(traces) or "the outcome" * (name in traces.by_people)
     if of is not None:
-        worth.insert(0, _several(both, outcome, traces) if len(both) > 1 else of.in_short(outcome))
+        worth = [*(_several(both, outcome, traces) if len(both) > 1 else [of.in_short(outcome)]), *worth]
     if worth:
         first, second = (f"{printable(of, 60)}{' (by people)' * (of in traces.by_people)}" for of in (name, outcome))
         agrees = "verdicts agree" if len(both) > 1 else f"{first} agrees"
         of_which = "verdicts are" if len(both) > 1 else "a verdict is"
         head = f"How {agrees} with {second}" if outcome else f"What {of_which} worth"
-        found.append((3, MainFinding(head, " ".join(worth))))
-    if told := " ".join(map(_sentence, filter(None, lost))):
-        found.append((4, MainFinding("What was lost", told)))
+        found.append((3, _finding(head, worth)))
+    if told := [_sentence(one) for one in lost if one]:
+        found.append((4, _finding("What was lost", told)))
     if triaged.slowest:
-        found.append((4, MainFinding("Where time goes", _sentence(triaged.slowest))))
+        found.append((4, _finding("Where time goes", [_sentence(triaged.slowest)])))
     if look := _look_first(causes, triaged, compared):
         found.append((6, look))
     kept = sorted(sorted(range(len(found)), key=lambda i: found[i][0])[:MOST])
     return [found[i][1] for i in kept]
 
 
+def _finding(name: str, lines: Iterable[str], trace: str = "", event: str = "") -> MainFinding:
+    return MainFinding(name, tuple(filter(None, lines)), trace, event)
+
+
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}{'' if text.endswith(('.', '…')) else '.'}"
 
 
-def _several(verdicts: Sequence[VerdictErrors], outcome: str, traces: Traces) -> str:
+def _several(verdicts: Sequence[VerdictErrors], outcome: str, traces: Traces) -> list[str]:
     """Verdicts, the first of which says least, in a clause each; and that one held against the outcome."""
     sure = not outcome or outcome in {*traces.by_people, verdicts[0].against, "the outcome"}
     told = [one.among_others(place == 0, sure) for place, one in enumerate(verdicts[:MOST_VERDICTS])]
@@ -142,7 +157,7 @@ def _several(verdicts: Sequence[VerdictErrors], outcome: str, traces: Traces) ->
     if (beside := next((one.by_outcome for one in verdicts if one.by_outcome), None)) is not None:
         by = printable(outcome_name(traces), AGENT)
         told.append(f"Held against {by}, on {counted(len(beside.rows), 'trace')}: {beside.among_others(True, False)}")
-    return f"{'. '.join(told)}."
+    return [f"{one}." for one in told]
 
 
 def _by_side(having: Sequence[int], triaged: Triage, compared: SideComparison | None) -> str:
@@ -150,7 +165,7 @@ def _by_side(having: Sequence[int], triaged: Triage, compared: SideComparison | 
     if compared is None or not triaged.sides or not having:
         return ""
     sides = zip(compared.sides.heads, having, triaged.sides, strict=True)
-    return f" {_sentence(', '.join(f'in {head} {some} of {of} traces' for head, some, of in sides))}"
+    return _sentence(", ".join(f"in {head} {some} of {of} traces" for head, some, of in sides))
 
 
 def _failed(
@@ -158,23 +173,29 @@ def _failed(
     differing: OutcomeDifferences,
     triaged: Triage,
     compared: SideComparison | None,
-    corrected: str,
+    corrected: Sequence[str],
     of_kinds: str,
-) -> str:
-    """How many traces failed, of each side and kind of task; else what went wrong in them."""
+) -> list[str]:
+    """How many traces failed, of each side and kind of task; else what went wrong in them.
+
+    Beside a corrected rate, sides and kinds say whose counts they are.
+    """
     if corrected:  # one rate has an interval
         differing = dataclasses.replace(differing, rate=(math.nan, math.nan))
-    opening, n = differing.opening()[0], traces.sizes.traces
+    opening, n = differing.known(), traces.sizes.traces
     without = int(np.isnan(np.asarray(traces.reward, np.float64)[:n]).sum())
     if without == n:
-        unknown = "Which traces failed is not known: none has an outcome."
-        unknown += f" {others}." if (others := channels_instead(traces)) else ""
-        return " ".join(filter(None, (_went_wrong(traces, triaged), opening, unknown)))
-    sides = compared.failed() if compared is not None else ""
-    rest = ""
+        unknown = "No trace has an outcome: which failed is not known."
+        others = [_sentence(instead)] if (instead := channels_instead(traces)) else []
+        return [_went_wrong(traces, triaged), *opening, unknown, *others]
+    sides = f"{sides}." if compared is not None and (sides := compared.failed()) else ""
+    if corrected:
+        judge = f"By {chosen_outcome(traces) or printable(traces.outcome or 'the outcome', AGENT)}"
+        sides, of_kinds = f"{judge}: {sides}" * bool(sides), f"{judge}, f{of_kinds[1:]}" * bool(of_kinds)
+    told = [*opening, *corrected, sides, of_kinds]
     if without and not np.isnan(differing.equal):
-        rest = f"{without} of {counted(n, 'trace')} have no outcome. {_went_wrong(traces, triaged)}"
-    return " ".join(filter(None, (opening, corrected, sides and f"{sides}.", of_kinds, rest)))
+        told += [f"{without} of {counted(n, 'trace')} have no outcome.", _went_wrong(traces, triaged)]
+    return told
 
 
 def _went_wrong(traces: Traces, triaged: Triage) -> str:
@@ -196,23 +217,24 @@ def _went_wrong(traces: Traces, triaged: Triage) -> str:
 def _look_first(causes: Sequence[LeadingCause], triaged: Triage, compared: SideComparison | None) -> MainFinding | None:
     """How traces end early, and the first of the events to look at, where it is not that of the first cause; where no
     cause is beyond chance, the trace of a number that is, or, without counts, of traces too few for a test."""
-    first, worst = triaged.look_first(), next(iter(triaged.suspects), None)
+    told, worst = triaged.look_first(), next(iter(triaged.suspects), None)
     if triaged.unsure:
-        first = ""  # which stands above
+        told = []  # which stands above
         if worst is None or (worst.position is not None and not triaged.too_few):
             return None
     if worst is None or (causes and (worst.trace, worst.event) == (causes[0].trace, causes[0].event)):
-        return MainFinding("Look first", first) if first else None
+        return _finding(LOOK_FIRST, told) if told else None
     text, _, asked = worst.text.partition(" ← ")
     whose = f"{printable(worst.agent, AGENT)}, " if worst.agent else ""
     quoted = " ← ".join(filter(None, (begin_of(text, TEXT), printable(asked, AGENT))))
-    said = f"{whose}{worst.why if whose else _sentence(worst.why)[:-1]}{f' ({quoted})' if quoted else ''}."
+    told.append(f"{whose}{worst.why if whose else _sentence(worst.why)[:-1]}{f' ({quoted})' if quoted else ''}.")
     if worst.traces > 1 and triaged.unsure:
-        said += f" It happened in {worst.traces} traces."
+        told.append(f"It happened in {worst.traces} traces.")
     elif worst.traces > 1:
         of = (worst.of_failed or triaged.failed, worst.of_succeeded or triaged.succeeded)
         kinds = zip(triaged.kinds, (worst.failed, worst.succeeded), of, strict=True)
         parts = " and ".join(f"{some} of {of} {kind}" for kind, some, of in kinds)
-        said += f" It happened in {worst.traces} traces{f': {parts} ones' if worst.failed or worst.succeeded else ''}."
-    said += _by_side(worst.of_sides, triaged, compared)
-    return MainFinding("Look first", f"{first} {said}".strip(), worst.trace, worst.event)
+        parts = f": {parts} ones" if worst.failed or worst.succeeded else ""
+        told.append(f"It happened in {worst.traces} traces{parts}.")
+    told.append(_by_side(worst.of_sides, triaged, compared))
+    return _finding(LOOK_FIRST, told, worst.trace, worst.event)

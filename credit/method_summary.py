@@ -28,8 +28,7 @@ from credit.reports.trace_returns import (
     outweighed,
     precision_note,
 )
-from credit.untold_lists import traces_untold
-from credit.untold_order import UNTOLD, said_of_order
+from credit.untold_order import UNTOLD, reads_untold, traces_untold
 from credit.values_at_once import rounds_of_log, said_of_rounds
 from graphs.errors import CreditError
 from graphs.replay_clusters import replays_elsewhere
@@ -281,10 +280,8 @@ class Summary:
             doubts.append(f"{method} reads rows in the order of the file, and {stands}")
         if count["again"]:
             doubts.append(f"{counted(count['again'], 'row')} of the log equal earlier ones, and count twice")
-        if untold := said_of_order(count):
-            doubts.append(
-                f"{method} reads the order of {'rows' if count['scattered-rows'] else 'agents'}, and {untold}"
-            )
+        if untold := reads_untold(method, count):
+            doubts.append(untold)
         return doubts
 
     def lines(self, method: str, options: Mapping[str, Any], given: Collection[str] = ()) -> list[str]:

@@ -255,20 +255,23 @@ def _admitted(method: Callable[..., Any], hint: Hint, name: str, value: Any) -> 
 
 def _as_array(method: str, name: str, value: Any) -> Any:
     """An array of booleans, integers or floats, of whatever library; lists become NumPy arrays."""
-    wrong = f"{method}: {name} is {excerpt(value)}, of type {type(value).__name__}; expected an array of floats"
-    if name in EVENT_EVIDENCE | TRACE_EVIDENCE and (EVENT_EVIDENCE | TRACE_EVIDENCE)[name].kind != "float":
-        wrong = wrong.removesuffix("floats") + "integers"
+
+    def wrong() -> str:  # to write out an array takes longer than to check it
+        evidence = (EVENT_EVIDENCE | TRACE_EVIDENCE).get(name)
+        numbers = "floats" if evidence is None or evidence.kind == "float" else "integers"
+        return f"{method}: {name} is {excerpt(value)}, of type {type(value).__name__}; expected an array of {numbers}"
+
     if not isinstance(value, jax.Array | np.ndarray):
         if value is None or isinstance(value, str | bytes | Mapping | set):
-            raise ArrayTypeError(wrong)
+            raise ArrayTypeError(wrong())
         jax.tree_util.tree_leaves(value)  # `Traces` in place of its reward has a message of its own, which this raises
         try:
             value = np.asarray(value)
         except (TypeError, ValueError, RuntimeError) as error:
-            raise ArrayTypeError(f"{wrong} ({error})") from error
+            raise ArrayTypeError(f"{wrong()} ({error})") from error
     if value.dtype.kind not in "biuf" and not _is_extended_float(value.dtype):
         raise ArrayTypeError(
-            wrong if value.dtype.kind == "O" else f"{method}: {name} has dtype {value.dtype}; expected numbers"
+            wrong() if value.dtype.kind == "O" else f"{method}: {name} has dtype {value.dtype}; expected numbers"
         )
     return value
 

@@ -7,6 +7,7 @@ tasks gets its own probability.
 from __future__ import annotations
 
 import collections
+import functools
 import itertools
 import math
 from collections.abc import Mapping
@@ -111,6 +112,7 @@ def _work(strata: Mapping[tuple[int, tuple[int, ...]], int]) -> int:
     return work
 
 
+@functools.lru_cache(maxsize=1024)  # one call in twelve has new counts
 def _sums(part: tuple[int, ...], many: int) -> np.ndarray:
     """The chance of each sum of `many` of these counts, chosen at random: float [greatest sum + 1]."""
     ways = np.zeros((many + 1, sum(part[-many:]) + 1))
@@ -118,12 +120,16 @@ def _sums(part: tuple[int, ...], many: int) -> np.ndarray:
     for i, number in enumerate(part):
         most, least = min(i + 1, many), max(1, many - len(part) + i + 1)  # chosen so far, if the rest can make it many
         ways[least : most + 1, number:] += ways[least - 1 : most, : ways.shape[1] - number].copy()
-    return np.asarray(ways[many] / math.comb(len(part), many))
+    chances = np.asarray(ways[many] / math.comb(len(part), many))
+    chances.flags.writeable = False  # shared by all who ask
+    return chances
 
 
 def _added(chance: np.ndarray, one: np.ndarray) -> np.ndarray:
     """The chances of sums of two independent counts."""
     numbers = one.nonzero()[0]
+    if 2 * len(numbers) >= len(one):
+        return np.convolve(chance, one)
     if len(numbers) > np.count_nonzero(chance):
         chance, one, numbers = one, chance, chance.nonzero()[0]
     total = np.zeros(len(chance) + len(one) - 1)

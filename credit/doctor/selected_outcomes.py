@@ -9,7 +9,7 @@ Reference: Heckman 1979, Sample selection bias as a specification error.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -49,9 +49,9 @@ class _Fact(NamedTuple):
         return bool(np.isin(self.value[np.isfinite(self.value)], (0.0, 1.0)).all())
 
 
-def selected_outcomes(traces: Traces, success_at: float | None = None, prices: Prices | None = None) -> str:
-    """In what traces with an outcome differ beyond chance from those without, of what nearly all have (`LACK`); "" of
-    nothing.
+def selected_outcomes(traces: Traces, success_at: float | None = None, prices: Prices | None = None) -> list[str]:
+    """In what traces with an outcome differ beyond chance from those without, of what nearly all have (`LACK`), in
+    sentences.
 
     Where a verdict of two values does, `failure_rate` tells how many of all failed.
 
@@ -68,31 +68,33 @@ def selected_outcomes(traces: Traces, success_at: float | None = None, prices: P
       >>> import credit
       >>> _, _, rows = credit.from_columns(group=["q", "r"], trace=["a", "b"], reward=[1.0, 0.0])
       >>> selected_outcomes(rows.traces)
-      ''
+      []
     """
     known, task = np.isfinite(_outcome(traces)), task_ids(traces)
     if not (found := _differing(traces, known, prices)):
-        return ""
+        return []
     told = "; ".join(_with_and_without(fact, known) for fact in found[:MOST])
-    told = f"They differ from those without one beyond chance: {told}. The rate above is of the former."
+    lines = [f"They differ from those without one beyond chance: {told}.", "The rate above is of the former."]
     judged, verdict = judged_traces(traces, success_at), found[0].value
     if not (found[0].is_verdict and found[0].is_part) or judged.graded:
-        return told
+        return lines
     has = np.isfinite(verdict)
     rate = failure_rate(judged.failed[has], known[has], verdict[has] > 0, task[has])
     if rate is None:
-        return told
+        return lines
     part, low, high = apart(rate, percent, 0)
-    return (
-        f"{told} If outcomes were given for how a run went, whatever that verdict, {part} of all {has.sum()} failed "
-        f"(95 % interval {low.removesuffix(' %')} to {high})."
-    )
+    return [
+        *lines,
+        f"If outcomes were given for how a run went, whatever that verdict, {part} of all {has.sum()} failed "
+        f"(95 % interval {low.removesuffix(' %')} to {high}).",
+    ]
 
 
 def corrected_failures(
-    traces: Traces, selected: str, success_at: float | None = None, prices: Prices | None = None
-) -> str:
-    """How many of all traces failed, of a judge on most and a reference on some, by `corrected_rate`; "" without both.
+    traces: Traces, selected: Sequence[str], success_at: float | None = None, prices: Prices | None = None
+) -> list[str]:
+    """How many of all traces failed, of a judge on most and a reference on some, by `corrected_rate`, in sentences;
+    none without both.
 
     The reference is that of `reference_channel`, else the outcome, and its judge the verdict of two values that most
     traces without an outcome have.
@@ -105,7 +107,7 @@ def corrected_failures(
     against, outcome, channels = reference_channel(traces), _outcome(traces), verdict_channels(traces)
     judged, known = judged_traces(traces, success_at), np.isfinite(outcome)
     if judged.graded:
-        return ""
+        return []
     failed, passes, judge = judged.failed, np.where(known, judged.succeeded, np.nan), outcome_name(traces)
     if against:
         outcome = channels[against].astype(np.float64)
@@ -116,28 +118,28 @@ def corrected_failures(
         more = {name: int((np.isfinite(number) & ~known).sum()) for name, number in channels.items()}
         judge = max(more, key=more.__getitem__, default="")
         if selected or not judge or more[judge] < LEAST_TASKS:
-            return ""
+            return []
         has = np.isfinite(channels[judge])
         if (yes := said_yes(channels[judge][has])) is None:
-            return ""
+            return []
         passes = np.full(len(known), np.nan)
         passes[has] = yes
     found = corrected_rate(failed, known, passes, task_ids(traces))
     name, judge = printable(against, 60), printable(judge, 60)
-    said = f"By {name} {part_of(int(failed.sum()), int(known.sum()))} did" if against else ""
+    said = f"By {name} {part_of(int(failed.sum()), int(known.sum()))} failed"
     if found is None:
-        return f"{said}: too few to correct the rate by." if said else ""
+        return [f"{said}: too few to correct the rate by."] if against else []
     of = f"all {found.traces}" if found.whole else f"the {found.traces} that {judge} judged"
-    rate = f"{rate_with_interval(*found[:3])} of {of} did"
+    rate = f"{rate_with_interval(*found[:3])} of {of} failed"
     if not against:
-        return f"With what {judge} says of the others, {rate}."
+        return [f"With what {judge} says of the others, {rate}."]
     swapped = dataclasses.replace(
         traces, reward=np.pad(outcome, (0, len(traces.reward) - len(outcome)), constant_values=np.nan)
     )
     chosen = _differing(swapped, known, prices)[:1]
     but = [f", if others are like these, which differ beyond chance: {_with_and_without(one, known)}" for one in chosen]
     sure = "Corrected by these" if against in traces.by_people else "If these are right"
-    return f"{said}. {sure}, {rate}{''.join(but)}."
+    return [f"{said}.", f"{sure}, {rate}{''.join(but)}."]
 
 
 def _outcome(traces: Traces) -> np.ndarray:

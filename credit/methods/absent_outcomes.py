@@ -135,7 +135,7 @@ def by_people(count: int, given: int) -> str:
 
 
 def other_channels(counts: Mapping[str, int], traces: int, given: Mapping[str, int]) -> str:
-    """The option that makes each channel the outcome, and how many traces have the channel.
+    """Which channels could be the outcome, how many traces have each, and the option that takes one; "" of none.
 
     Args:
       counts: how many have each.
@@ -143,15 +143,19 @@ def other_channels(counts: Mapping[str, int], traces: int, given: Mapping[str, i
       given: of how many people gave it, by channel.
 
     Examples:
-      >>> other_channels({"acceptance": 159}, 160, {"acceptance": 159})
-      "159 of 160 traces have the reward 'acceptance' (by people): --reward-channel acceptance makes it the outcome"
+      >>> other_channels({"tests": 160, "thumb": 20}, 160, {"thumb": 20})
+      'rewards that could be it: tests (160 of 160 traces), thumb (20, by people); `--reward-channel tests` takes one'
     """
-    lines = []
-    for name, count in [*counts.items()][:SHOWN]:
-        which = f"{count} of {counted(traces, 'trace')} {'has' if count == 1 else 'have'} the reward {name!r}"
-        whose = f" ({who})" if (who := by_people(count, given.get(name, 0))) else ""
-        lines.append(f"{which}{whose}: --reward-channel {shlex.quote(name)} makes it the outcome")
-    return "; ".join(lines + [f"and {len(counts) - SHOWN} more channels"] * (len(counts) > SHOWN))
+    if not counts:
+        return ""
+    first, *others = counts
+    told = []
+    for name in [first, *others][:SHOWN]:
+        of = f"{counts[name]} of {counted(traces, 'trace')}" if name == first else str(counts[name])
+        told.append(f"{name} ({', '.join(filter(None, (of, by_people(counts[name], given.get(name, 0)))))})")
+    told += [f"and {len(counts) - SHOWN} more"] * (len(counts) > SHOWN)
+    option = f"`--reward-channel {shlex.quote(first)}` takes {'one' if others else 'it'}"
+    return f"reward{'s' * bool(others)} that could be it: {', '.join(told)}; {option}"
 
 
 def action_counts(traces: Traces) -> dict[str, int]:

@@ -89,7 +89,7 @@ def run(
       PrecisionWarning: single precision, in which methods compute, changes differences of outcomes of a group by over
         1 %, or those between outcomes and values.
       MissingColumnWarning: nothing tells apart the agents, spawns or turns by which the method compares, or in which
-        order rows of columns stand, where it reads it.
+        order agents or rows acted, where it reads it.
       UnusedRewardsWarning: the log has rewards at events, and the method counts outcomes alone.
 
     Raises:
@@ -139,7 +139,7 @@ def _what_is_missing(
 ) -> list[str]:
     """What is said of columns by which a method compares and which tell nothing apart, and of an order untold."""
     from credit.methods.method_row import Method
-    from credit.untold_order import said_of_order, untold_rows
+    from credit.untold_order import reads_untold, traces_untold
     from credit.values_at_once import rounds_of_log, said_of_rounds
 
     known, name = find_method(method) if isinstance(method, str) else method, Request.of(method).name
@@ -148,15 +148,13 @@ def _what_is_missing(
     alike = alike_in_log(traces, known.columns_with(options))
     if names is None:
         rounds = rounds_of_log(traces, known, options)
-        count = untold_rows(traces, known, options, traces.evidence)
-        said = said_of_order(count)
-        untold = said and f"the order of {'rows' if count['scattered-rows'] else 'agents'}, and {said}"
+        untold = reads_untold(name, traces_untold(traces, known, options, traces.evidence))
     else:
         rounds = names.at_once if known.reads_rounds(options, traces.evidence) else 0
-        untold = names.untold if known.reads_order(options, traces.evidence) else ""
+        untold = f"{name} reads {names.untold}" if names.untold and known.reads_order(options, traces.evidence) else ""
     return [
         *(f"{name} compares by the {column}, and {said}" for column, said in alike.items()),
-        *([f"{name} reads {untold}"] if untold else []),
+        *([untold] if untold else []),
         *([f"{name} {said_of_rounds(rounds)}"] if rounds else []),
     ]
 

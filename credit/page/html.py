@@ -194,8 +194,9 @@ def _plain(overview: dict[str, Any], labelled: bool) -> str:
     read = f"{counted(overview['corpus']['traces'], 'trace')}, {counted(overview['corpus']['events'], 'event')}."
     said: list[tuple[str, str | list[str]]] = [("What was read:", read)]
     for one in overview["findings"]:
-        where = f" ({one['trace']})." if one["trace"] else ""
-        said.append((f"{one['name']}:", f"{one['told'].removesuffix('.')}{where}" if where else one["told"]))
+        *lines, last = one["lines"]
+        last = f"{last.removesuffix('.')} ({one['trace']})." if one["trace"] else last
+        said.append((f"{one['name']}:", [*lines, last] if lines else last))
     _, differing = overview["differences"]["opening"]
     what, _, price = ((overview["sides"] or {}).get("paid") or overview["questions"]["paid"]).partition(": ")
     if overview["sides"] is not None:

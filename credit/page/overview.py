@@ -186,7 +186,7 @@ def overview(findings: Findings) -> dict[str, Any]:
     by_system = compared.sides_of_kinds() if compared else ()
     of_kinds = failed_by_kind(traces, judged_traces(traces, findings.success_at), *by_system)
     selected = selected_outcomes(traces, findings.success_at, findings.prices)
-    result["findings"] = [dataclasses.asdict(one) for one in main_findings(
+    result["findings"] = [one.as_json() for one in main_findings(
         traces, differing=differing, of_kinds=of_kinds,
         selected=selected, corrected=corrected_failures(traces, selected, findings.success_at, findings.prices),
         causes=causes, triaged=found, verdicts=verdicts, compared=compared,
@@ -221,8 +221,7 @@ def _hints(findings: Findings, result: dict[str, Any], *, told: bool) -> list[st
         hints = credit_hints(findings.traces, hints, told=told)
         hints += ["`credit score reliability` compares two halves of the logs: how far credit can be trusted."] * told
     elif not result["corpus"]["with_outcome"]:
-        others = channels_instead(findings.traces)
-        hints = [*hints, f"{others}." if others else "`credit label` gives traces outcomes."]
+        hints = [*hints, *["`credit label` gives traces outcomes."] * (not channels_instead(findings.traces))]
     asked = result["questions"]
     priced = asked["priced"] or asked["total"]["logged_money"]["total"] or "money" in asked["stated"]
     return hints if priced else [*hints, "`--prices FILE`, prices of models and tools, adds money."]

@@ -6,6 +6,7 @@ is one number a row, and the caller copies it to the tokens.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -71,9 +72,10 @@ class RemoteRowAdvantages:
         return float(self._answer(self._actor.warmup.remote(rows, tuple(evidence), event_reward)))
 
     def __call__(self, *, reward: Any, mask: Any = None, **columns: Any) -> Advantages:
-        """Advantages of one batch; arguments and answer as of `RowAdvantages.__call__`. `mask` is not sent."""
+        """Advantages of one batch; called, and warns, as `RowAdvantages.__call__`. `mask` is not sent."""
         sent, n = _sent(reward, columns)
-        values, valid, metrics = self._answer(self._actor.compute.remote(sent))
+        (values, valid, metrics), said = self._answer(self._actor.compute.remote(sent))
+        _warn(said)
         return Advantages(_on_tokens(values, reward, mask, n), valid, metrics)
 
     def _answer(self, pending: Any) -> Any:
@@ -86,10 +88,12 @@ class RowActor:
     def __init__(self, method: str | Callable[..., Credit], options: Mapping[str, Any]) -> None:
         self._advantages = RowAdvantages(method, **options)
 
-    def compute(self, sent: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
-        """One number for each row, which rows have an answer, and the metrics."""
-        result = self._advantages(**sent)
-        return np.asarray(result.advantages), result.valid, result.metrics
+    def compute(
+        self, sent: Mapping[str, Any]
+    ) -> tuple[tuple[np.ndarray, np.ndarray, dict[str, float]], list[Warning | str]]:
+        """One number for each row, which rows have an answer, and the metrics; and what was warned of."""
+        result, said = _heard(lambda: self._advantages(**sent))
+        return (np.asarray(result.advantages), result.valid, result.metrics), said
 
     def warmup(self, rows: int | None, evidence: tuple[str, ...], event_reward: bool) -> float:
         """Compile, and return the seconds that it took."""
@@ -119,17 +123,31 @@ def rows_advantage_task(method: str, *, reward: Any, mask: Any = None, **columns
     ray = connected()
     sent, n = _sent(reward, columns)
     remote = ray.remote(compute_rows).options(max_retries=RETRIES, runtime_env=ON_CPU)
-    values, metrics = next(iter(results_of(ray, [remote.remote(method, sent)])))
+    (values, metrics), said = next(iter(results_of(ray, [remote.remote(method, sent)])))
+    _warn(said)
     return _on_tokens(values, reward, mask, n), metrics
 
 
-def compute_rows(method: str, sent: Mapping[str, Any]) -> tuple[np.ndarray, dict[str, float]]:
-    """The task."""
-    values, metrics = rows_advantage(
-        method, sent["group"], sent.get("trace"), sent.get("agent"), sent.get("turn"), sent["reward"],
-        **{name: column for name, column in sent.items() if name not in ("group", "trace", "agent", "turn", "reward")},
-    )  # fmt: skip
-    return np.asarray(values), metrics
+def compute_rows(
+    method: str, sent: Mapping[str, Any]
+) -> tuple[tuple[np.ndarray, dict[str, float]], list[Warning | str]]:
+    """The task: the answer, and what was warned of."""
+    named = {name: sent.get(name) for name in ("group", "trace", "agent", "turn")}
+    (values, metrics), said = _heard(lambda: rows_advantage(method, **{**named, **sent}))
+    return (np.asarray(values), metrics), said
+
+
+def _heard(call: Callable[[], Any]) -> tuple[Any, list[Warning | str]]:
+    """What a call in a worker answers, and the warnings, which the caller's process would not see."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", UserWarning)
+        answer = call()
+    return answer, [one.message for one in said]
+
+
+def _warn(said: Collection[Warning | str]) -> None:
+    for text in said:
+        warnings.warn(text, stacklevel=3)
 
 
 def _sent(reward: Any, columns: Mapping[str, Any]) -> tuple[dict[str, Any], int]:

@@ -46,7 +46,8 @@ class CauseTest(NamedTuple):
     `sure`: the chance that a failed trace has it more often, 0 where it is not above 0.5 beyond chance. `close`: it is
     not, and above 0.5 by a p below `CLOSE`, were no other cause looked at. `odd`: over all tasks more failed traces
     have an agent, or lack it, beyond chance (`ComparedKinds.over_tasks`), as that p allows. `p`: corrected for all
-    causes; NaN without a test, as in too few tasks. `no_less`: the chance is 0.5 or more. `near`: 1 less the p by which
+    causes; NaN without a test, as in too few tasks. `best`: the least that it could be, whatever the outcomes; NaN
+    likewise. `no_less`: the chance is 0.5 or more. `near`: 1 less the p by which
     it is undecided and named beside others, of who takes part a corrected one; 0 where it is not: of 120 logs with one
     cause 2 had another so. `across`: as of `LeadingCause`. `alone`: p were no other cause looked at.
     """
@@ -59,6 +60,7 @@ class CauseTest(NamedTuple):
     near: float = 0.0
     across: str = ""
     alone: float = math.nan
+    best: float = math.nan
 
     @property
     def looked(self) -> float:
@@ -76,12 +78,13 @@ class CauseTest(NamedTuple):
           wider: the other test.
           of: what that is across.
         """
+        best = float(np.fmin(self.best, wider.best))
         if self.close and wider.sure:
-            return wider._replace(across=f"{of}, just short of it within each")
+            return wider._replace(across=f"{of}, just short of it within each", best=best)
         if self.no_less and math.isnan(self.p) and wider.sure and 2 * wider.p < LEVEL:
-            return wider._replace(p=2 * wider.p, across=f"{of}, too few tasks to tell within each")
+            return wider._replace(p=2 * wider.p, across=f"{of}, too few tasks to tell within each", best=best)
         undecided = self.no_less and wider.no_less and not self.sure and wider.p < CLOSE
-        return self._replace(near=max(self.near, 1 - wider.p if undecided else 0.0))
+        return self._replace(near=max(self.near, 1 - wider.p if undecided else 0.0), best=best)
 
 
 def p_across(inside: float, across: float) -> float:
@@ -130,17 +133,20 @@ def tested(kinds: ComparedKinds, values: list[np.ndarray], every: list[Candidate
                 if (beside := every[i].beside) is not None}  # fmt: skip
         if not kinds.within:
             tests |= {i: (tests[i][0], math.nan, math.nan, *one, tests[i][5]) for i, one in over.items()}
-        corrected = holm([tests[i][3] for i in asked], [facts[i] for i in asked], [tests[i][4] for i in asked])
+        alike, least = [facts[i] for i in asked], [tests[i][4] for i in asked]
+        corrected = holm([tests[i][3] for i in asked], alike, least)
+        bests = holm([tests[i][4] if tests[i][3] == tests[i][3] else math.nan for i in asked], alike, least)
         if kinds.within and every[asked[0]].of_agent:
             corrected = _of_agents([tests[i] for i in asked], [values[i] for i in asked])
-        for i, p in zip(asked, corrected, strict=True):
+        for i, p, best in zip(asked, corrected, bests, strict=True):
             chance, low, high, alone, *_ = tests[i]
             whole = min(p * parts, 1.0)  # NaN stays
             sure = chance > 0.5 and beyond_chance(whole, low, high, 0.5)
             close = chance > 0.5 and alone < CLOSE and not sure
             by = whole if every[i].of_team else alone
             near = 1 - by if close and by < CLOSE else 0.0
-            found[i] = CauseTest(chance if sure else 0.0, close, p=whole, no_less=chance >= 0.5, near=near, alone=alone)
+            found[i] = CauseTest(chance if sure else 0.0, close, p=whole, no_less=chance >= 0.5, near=near, alone=alone,
+                                 best=best * parts)  # fmt: skip
         corrected = holm([p for p, _ in over.values()], [facts[i] for i in over], [least for _, least in over.values()])
         for i, p in zip(over, corrected, strict=True):
             untold = every[i].is_left_out and math.isnan(tests[i][3])

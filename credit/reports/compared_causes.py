@@ -139,7 +139,8 @@ def _across_sides(
     """The tests, or those of the runs of a task on both sides where these are left open within them."""
     beside = tested(kinds._replace(relative=True), [of.value for of in found], [of.one for of in found])
     of_both = [one.or_across(other, "sides") for one, other in zip(decided, beside, strict=True)]
-    return [other if other.across and not test.sure else test for test, other in zip(tests, of_both, strict=True)]
+    return [other if other.across and not test.sure else test._replace(best=other.best)
+            for test, other in zip(tests, of_both, strict=True)]  # fmt: skip
 
 
 def _of_kind(kinds: ComparedKinds, of: Counted, test: CauseTest) -> tuple[Counted, CauseTest, int]:

@@ -202,6 +202,7 @@ def _ends(traces: Traces, calls: ToolCalls, times: Clock | None) -> Iterator[tup
     A trace ends in a call without a result if neither a person's answer to the call nor an action comes after it, by
     the clock of the log (`credit.reports.clock`). A log tells of such ends as `ToolCalls.by_results` has it, and a
     format of others where one is stated. What ended at a limit that its log puts into words ends in no cut answer.
+    A run ends in an error of its own at the event that the log calls one after the last action, else at that action.
     """
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids)[: n.events]
@@ -226,7 +227,11 @@ def _ends(traces: Traces, calls: ToolCalls, times: Clock | None) -> Iterator[tup
         has = np.zeros(n.traces, bool) if told is None else told.array[: n.traces] > 0
         has = cut if what == ANSWER_CUT else has & ~cut if what == LIMITED else has
         early |= has
-        yield what, np.where(has, np.where(last >= 0, last, final), -1), np.isin(formats, formats[has])
+        where = np.where(last >= 0, last, final)
+        if what == FAILED:
+            wrong = last_of_each(trace, np.flatnonzero(calls.errors), times.done, n.traces)
+            where = np.where((wrong >= 0) & (times.done[wrong] >= times.done[where]), wrong, where)
+        yield what, np.where(has, where, -1), np.isin(formats, formats[has])
     off, tells = _break_off(traces, calls, formats, final, ~early & (last >= 0))
     yield BROKEN_OFF, np.where(off, final, -1), tells
 

@@ -30,8 +30,7 @@ def cut_answers(traces: Traces) -> np.ndarray:
 
 def status_mask(traces: Traces, says: Callable[[str], bool]) -> np.ndarray:
     """Whether each real event has a status that says something: bool [number of real events]."""
-    status = traces.events["status"].combine_chunks().dictionary_encode()  # few statuses, many events
-    words = [says(word) for word in status.dictionary.to_pylist()]
-    which = status.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
-    found: np.ndarray = np.append(words, False).astype(bool)[which]
+    status = traces.events["status"].combine_chunks().dictionary_encode(null_encoding="encode")  # few, many events
+    words = [word is not None and says(word) for word in status.dictionary.to_pylist()]
+    found: np.ndarray = np.array(words, bool)[status.indices.to_numpy()]
     return found

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Self
 
 from credit.reports.cause_evidence import CauseEvidence
 from graphs.text import begin_of, counted, printable
 
-__all__ = ["NAME", "LeadingCause", "OneSide", "told_causes"]
+__all__ = ["NAME", "LeadingCause", "LeadingCauses", "OneSide", "told_causes"]
 
 NAME, SAID = 40, 100
 """Length of a name in a sentence, and of what a failed call said there."""
@@ -166,6 +167,29 @@ class LeadingCause:
             f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces{of_kind} and "
             f"{self.succeeded} of {self.of_succeeded} {good} ones{chance}{then}{beside}"
         )
+
+
+class LeadingCauses(tuple[LeadingCause, ...]):
+    """Causes, the first named first.
+
+    Attributes:
+      looked_at: how many errors, loops and ends were looked at, of failed and succeeded traces; 0 elsewhere.
+      tellable: how many of these could have been beyond chance, whatever the outcomes.
+    """
+
+    looked_at: int
+    tellable: int
+
+    def __new__(cls, causes: Iterable[LeadingCause], looked_at: int, tellable: int) -> Self:
+        """Causes with how many were looked at.
+
+        Args:
+          causes: these.
+          looked_at, tellable: as of the attributes.
+        """
+        made = super().__new__(cls, causes)
+        made.looked_at, made.tellable = looked_at, tellable
+        return made
 
 
 def told_causes(causes: Sequence[LeadingCause]) -> list[str]:

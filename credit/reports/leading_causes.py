@@ -20,14 +20,14 @@ from credit.reports.event_texts import event_texts
 from credit.reports.handoffs import instead_of
 from credit.reports.judged_traces import JudgedTraces, judged_traces
 from credit.reports.last_acts import LastActs
-from credit.reports.leading_cause import NAME, LeadingCause, OneSide
+from credit.reports.leading_cause import NAME, LeadingCause, LeadingCauses, OneSide
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.shown_example import example_kinds, shown_example
 from credit.reports.task_kinds import every_kind, only_kind
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.triage import EXCERPT, serious_events
 from graphs.errors import expect
-from graphs.task_means import LEAST_TASKS
+from graphs.task_means import LEAST_TASKS, LEVEL
 from graphs.text import printable
 from graphs.traces.batch import Traces
 
@@ -49,7 +49,7 @@ def leading_causes(
     side: np.ndarray | None = None,
     heads: Sequence[str] = ("the first side", "the second side"),
     of_model: str = "",
-) -> tuple[LeadingCause, ...]:
+) -> LeadingCauses:
     """What went wrong most, at most `MOST` causes, or one more beside those that are beyond chance.
 
     Of failed and succeeded traces: causes that are more common in failed ones beyond chance, tested as the numbers of
@@ -160,7 +160,14 @@ def leading_causes(
             late=late[i] or FOLLOWS * one.follows,
         )
 
-    return tuple(told(i, row, text) for i, row, text in zip(named, rows, said, strict=True))
+    looked = [
+        test for one, test in zip(every, tests, strict=True) if one.test is None and not (one.of_team or one.follows)
+    ]
+    return LeadingCauses(
+        (told(i, row, text) for i, row, text in zip(named, rows, said, strict=True)),
+        looked_at=len(looked) * judged.both,
+        tellable=sum(test.best < LEVEL for test in looked),
+    )
 
 
 class _Where(NamedTuple):

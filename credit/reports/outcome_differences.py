@@ -248,30 +248,33 @@ class OutcomeDifferences:
         """How many traces failed, and what differs in them; "" without any outcome."""
         if not self.failed + self.succeeded:
             return " ".join(self.counts())
-        return " ".join([self._count(), *self._more(), *self._unread()])
+        return " ".join([*self._count(), *self._more(), *self._unread()])
 
     def opening(self) -> tuple[str, str]:
         """How many traces failed, with what is not known of others; and what differs, as in `headline`."""
-        if not self.failed + self.succeeded:
-            return self.headline(), ""
-        more = (line for line in self._more() if self.sided or line not in self._of_these())
-        return " ".join([self._count(), *self._unread()]), " ".join(more)
+        known = self.failed + self.succeeded > 0
+        more = (line for line in self._more() if self.sided or line not in self._of_these()) if known else ()
+        return " ".join(self.known()), " ".join(more)
 
-    def _count(self) -> str:
+    def known(self) -> list[str]:
+        """How many traces failed, with what is not known of others, in sentences."""
+        return [*self._count(), *self._unread()] if self.failed + self.succeeded else self.counts()
+
+    def _count(self) -> list[str]:
         """How many traces failed, and of how many that is not known."""
         known, words = self.failed + self.succeeded, f": {self.words}" if self.words else ""
         has, how = ("has", "it") if self.without == 1 else ("have", "these")
-        rest = f" {self.without} more {has} none: how {how} did is not known."
+        rest = [f"{self.without} more {has} none: how {how} did is not known."]
         rest *= self.without > 0 and not self.unscored
         if self.of_task:
-            return f"{self.failed} of {counted(known, 'trace')} did worse than others of their task{words}.{rest}"
+            return [f"{self.failed} of {counted(known, 'trace')} did worse than others of their task{words}.", *rest]
         if not math.isnan(self.median):
             taken = f"are below {self.cut:g}{self._of_median()}"
         else:
             rate = rate_with_interval(self.failed / known, *self.rate)
             rate = rate or percent(self.failed / known) * (known >= LEAST_OF_PERCENT)
             taken = f"failed{self.failing}{f', {rate}' if rate else ''}"
-        return f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}{words}.{rest}"
+        return [f"{self.failed} of {counted(known, 'trace')} with an outcome {taken}{words}.", *rest]
 
     def _more(self) -> list[str]:
         """What failed traces have more and less of, `FIRST` first, three each, and which models and systems failed.

@@ -15,12 +15,13 @@ import numpy as np
 from credit.reports.call_loops import Loop
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds, within_both
 from credit.reports.durations import Durations
-from credit.reports.endings import ANSWER_CUT, LAST, Ending, endings, lasts, of_sides
+from credit.reports.endings import ANSWER_CUT, FAILED, LAST, Ending, endings, lasts, of_sides
 from credit.reports.event_errors import cut_answers
 from credit.reports.event_texts import command_of, event_texts
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import JudgedTraces, judged_traces
 from credit.reports.last_acts import LastActs
+from credit.reports.leading_cause import LeadingCauses
 from credit.reports.missing_lines import lacking_units
 from credit.reports.outside_team import outside_team
 from credit.reports.shown_example import example_kinds, shown_example, surely_above
@@ -31,7 +32,7 @@ from credit.reports.where_time_goes import where_time_goes
 from graphs.errors import expect
 from graphs.structure.host_ids import distinct
 from graphs.task_means import LEAST_TASKS
-from graphs.text import plural, printable
+from graphs.text import counted, plural, printable
 from graphs.traces.batch import Traces
 
 __all__ = ["TOKENS", "Suspect", "ToolUse", "Triage", "Workload", "serious_events", "triage"]
@@ -199,7 +200,8 @@ class Triage:
     causes and of others. `endings` are how traces end early. `slowest` is `where_time_goes`. `failed` and `succeeded`
     count traces, which are called as `kinds`; None where these are not of both. `sure`: behind so many events none is
     of a cause that is beyond chance; None where none was tested. `tasks`: in how many they are compared within, 0
-    between tasks; `noun`: as of `ComparedKinds`. `sides` are how many traces each side has; empty without sides.
+    between tasks; `noun`: as of `ComparedKinds`. `looked_at`, `tellable`: as of `LeadingCauses`. `sides` are how many
+    traces each side has; empty without sides.
     """
 
     agents: tuple[Workload, ...]
@@ -217,6 +219,8 @@ class Triage:
     noun: str = "task"
     sides: tuple[int, ...] = ()
     loops: int = 0
+    looked_at: int = 0
+    tellable: int = 0
 
     @property
     def unsure(self) -> bool:
@@ -228,21 +232,24 @@ class Triage:
         """Whether traces of one kind are fewer than any test takes."""
         return min(self.failed or 0, self.succeeded or 0) < LEAST_TASKS
 
-    def look_first(self) -> str:
-        """`quiet` within a paragraph, behind how traces end early; that no cause is beyond chance, where none is."""
+    def look_first(self) -> list[str]:
+        """`quiet`, behind how traces end early; that no cause is beyond chance, where none is; in sentences."""
         if self.quiet and not self.endings:
-            return self.quiet[0].lower() + self.quiet[1:].replace(": ", "; ", 1)
-        bad, good = self.kinds
-        none = f"Too few traces to tell: a test takes {LEAST_TASKS} {bad} and {LEAST_TASKS} {good} ones."
-        none = none if self.too_few else f"No {self.none_commoner()}."
-        if not self.quiet:
-            return none if self.unsure else ""
-        return " ".join([*(f"{one.words}." for one in self.endings), self.quiet, *[none] * self.unsure])
-
-    def none_commoner(self) -> str:
-        """What none is, behind `no`: what is beyond chance between tasks may not be so within those compared."""
+            return [self.quiet.replace(": ", "; ", 1)]
+        (bad, good), looked = self.kinds, f"{counted(self.looked_at, 'kind')} of error, loop or end"
         where = within_both(self.tasks, self.noun)
-        return f"error, loop or end is more common in {self.kinds[0]} traces than chance allows{where}"
+        none = [f"No error, loop or end is more common in {bad} traces than chance allows{where}."]
+        if self.too_few:
+            none = [f"Too few traces to tell: a test takes {LEAST_TASKS} {bad} and {LEAST_TASKS} {good} ones."]
+        elif self.looked_at and not self.tellable:
+            tasks = f"{counted(self.tasks, self.noun)} with both {'is' if self.tasks == 1 else 'are'} too few to tell"
+            few = tasks if self.tasks else "Too few traces to tell"
+            none = [f"{few}: of {looked} looked at none could have been beyond chance."]
+        elif self.looked_at:
+            none.append(f"Of {looked} looked at {self.tellable} could have been.")
+        if not self.quiet:
+            return none if self.unsure else []
+        return [*(f"{one.words}." for one in self.endings), self.quiet, *(none if self.unsure else [])]
 
     def commonness(self) -> str:
         """What the shares of failed and succeeded traces beside a cause are; "" where none stand there."""
@@ -254,8 +261,8 @@ class Triage:
         (bad, good), where = self.kinds, f" within {plural(self.noun)}" if self.tasks else ""
         chance = ""
         if self.sure is not None and self.sure < len(self.suspects):
-            behind = f"; behind the first {self.sure}" if self.sure > 1 else "; behind the first" if self.sure else ":"
-            chance = f"{behind} no {self.none_commoner()}"
+            behind = f" behind the first{f' {self.sure}' * (self.sure > 1)}" * (self.sure > 0)
+            chance = f";{behind} none is beyond chance{within_both(self.tasks, self.noun)}"
         team = f"; of who takes part, in {plural(self.noun)} with such runs and others"
         return (
             f"{bad}, {good}: part of the {self.failed} {bad} and {self.succeeded} {good} traces with the same cause"
@@ -324,6 +331,7 @@ def triage(
     texts = texts or functools.partial(event_texts, traces)
     kinds = judged.failed, judged.succeeded
     tests = leading is not None and judged.both
+    looked = (leading.looked_at, leading.tellable) if isinstance(leading, LeadingCauses) else (0, 0)
     leading = [one for one in leading or () if one.one_side is None] if judged.both else []
     marks = {_row(traces, one): one.late for one in leading if one.late}
     suspects, left_out, sure = _suspects(
@@ -355,6 +363,8 @@ def triage(
         noun=compared.noun,
         sides=of_sides(np.arange(traces.sizes.traces), side),
         loops=len(calls.loops),
+        looked_at=looked[0],
+        tellable=looked[1],
     )
 
 
@@ -513,6 +523,8 @@ def _by_seriousness(
         in_a_row = run.streak if run.same == 1 else 0
         return -run.same, -in_a_row, run.recovered + bool(run.mended), left(run.rows[0])
 
+    of_ends = {row for row, how, _ in lasts(traces, calls).values() if how == LAST[FAILED]}
+    failures = [run for run in failures if run.tool is not None or not of_ends.issuperset(run.rows)]
     told = {calls.call_of(row) for run in failures if run.same > 1 for row in run.rows}
     loops = [loop for loop in calls.loops if told.isdisjoint(loop.rows)]
     of_models, cut = failed_model_calls(traces), np.flatnonzero(cut_answers(traces)).tolist()
@@ -703,8 +715,8 @@ def _suspects(
         suspect(
             row,
             owner,
-            why="; ".join(filter(None, (_why(of_cause) + by_several(cause, of_cause), late(cause)))),
-            text=_words(said, "" if owner == row else text),
+            why=(why := "; ".join(filter(None, (_why(of_cause) + by_several(cause, of_cause), late(cause))))),
+            text=words if (words := _words(said, "" if owner == row else text)) not in why else "",
             traces=len({int(trace[one.row]) for one in of_cause}),
             failed=causes.common[cause][0] if apart else None,
             succeeded=causes.common[cause][1] if apart else None,

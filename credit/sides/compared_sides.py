@@ -17,11 +17,12 @@ from credit.sides.call_times import CallTimes
 from credit.sides.changed_teams import TeamChange
 from credit.sides.chosen_sides import Sides
 from credit.sides.comparable_traces import EARLY
+from credit.sides.shown_changes import only_in
 from credit.sides.side_agents import BY_AGENT, AgentDifference
 from credit.sides.side_bounds import SideBound
 from credit.sides.side_differences import Uncompared
-from credit.sides.side_rows import IN_THESE, SideDifference
-from credit.sides.side_words import grouped
+from credit.sides.side_rows import SideDifference
+from credit.sides.side_words import MOST_TOLD, grouped
 from credit.sides.tool_failures import ToolFailures
 from credit.sides.verdict_changes import VerdictChange
 from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS, LEVEL, alike
@@ -162,6 +163,16 @@ class ComparedSides:
             kinds[metric] = its[:MOST_COSTLY] if its[0].is_told else []
         return [one for row in rows for one in (row, *kinds.get(row.metric, ()))]
 
+    def of_tools(self) -> list[SideDifference]:
+        """Rows of tools that failed, or gave nothing, `MOST_TOLD` of each: those that changed beyond chance first."""
+        return [
+            one.row(what)
+            for what, found in (("failures", self.failing), ("empty results", self.empty))
+            for one in sorted(
+                (one for one in found if any(one.failed)), key=lambda one: (not one.share.stands_out, -sum(one.failed))
+            )[:MOST_TOLD]
+        ]
+
     def _repeats(self, row: SideDifference) -> bool:
         """Whether it has the numbers of a row before it, as where agents that come leave again, or errors last."""
         before = itertools.takewhile(lambda one: one is not row, self.rows)
@@ -210,8 +221,10 @@ class ComparedSides:
         few = (
             "shared tasks, or traces of a side in these" if any(row.paired for row in self.rows) else "tasks of a side"
         )
-        some = next((f"{row.differing} of {row.tasks} shared" for row in self.shown() if row.is_of_some), "")
-        within = [row for row in self.rows if row.within]
+        within, every = [row for row in self.rows if row.within], (*self.shown(), *self.of_tools())
+        ways = any("one way" in (row.would_be_seen or "") for row in every)
+        one_way = "; tasks one way: no fewer that all rise, or all fall, have one" * ways
+        some = next((f"{row.differing} of {row.tasks} shared" for row in every if row.is_of_some), "")
         place = next((row.place for row in (*within, *self.rows) if not row.paired), "")
         return [
             ("typical ×", f"typical {twice} in the typical task; a few large tasks may move the means otherwise"),
@@ -220,12 +233,16 @@ class ComparedSides:
             ("geometric ×", f"geometric {twice} {place}; a few large tasks may move the others"),
             ("rose ", f"rose, fell: tasks; fewer than {LEAST_TASKS} differ, too few for an interval; * is of a test"),
             ("no spread", "no spread: all tasks differ alike, or those of a side are alike"),
+            ("of all calls", "of all calls: as few are of shared tasks, traces of all tasks are tested"),
             ("has zeros", f"has zeros: a task has none on one side; an interval then takes {LEAST_OF_ANY} tasks"),
             ("–", f"–: not tested: fewer than {LEAST_TASKS} {few}"),
-            ("°", f"° {IN_THESE}: p < {LEVEL:g} for runs dealt anew within each; over tasks, it may be chance"),
+            ("°", f"° {only_in(0)}: p < {LEVEL:g} for runs dealt anew within each; over tasks, it may be chance"),
             ("≈", "≈ beyond chance, and the same to three digits"),
             ("†", "† an end of the interval was moved to no difference, which the test does not reject"),
-            ("would be seen: ", "would be seen: a change as large as this has a * in 4 of 5 cases"),
+            ("would be seen: ", f"would be seen: a change as large as this has a * in 4 of 5 cases{one_way}"),
+            ("would be seen: nothing", "nothing: tasks are too few for a *"),
+            *[("", "intervals are not corrected: one without * may leave out no difference")]
+            * any(row.by_itself for row in every),
             starred(f"the tests of its part: {self._tested()}"),
             MARKS[1],
         ]

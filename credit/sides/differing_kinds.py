@@ -103,8 +103,7 @@ def differs_too(
             f"{printable(row.metric, 60)} in {' against '.join(apart((row.first, row.second), percent, 0))}"
             for row in sorted(rows, key=lambda row: -abs(row.difference))
         ]
-        more, chance = ["…"] * (len(shares) > MOST_TOLD), "; tasks are too few to tell whether by chance" if few else ""
-        chance = chance or ("; undecided" if word in unsure else "")
+        more, chance = ["…"] * (len(shares) > MOST_TOLD), "; it may be chance" * (few or word in unsure)
         which = f" of traces{' in which it acts' * (word == MODEL_OF_AGENT)}{chance}" if rows else ""
         if shares and (word != "model" or MODEL_OF_AGENT not in told):  # which says whose model it is
             said.append(f"the sides differ in {word}, too ({', '.join(shares[:MOST_TOLD] + more)}{which})")

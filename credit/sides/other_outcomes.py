@@ -8,6 +8,7 @@ from credit.doctor.verdict_channels import own_channel, verdict_channels
 from credit.methods.absent_outcomes import by_people
 from credit.reports.trace_numbers import TraceMetric, numbered
 from credit.sides.chosen_sides import Sides
+from credit.sides.shown_changes import shown
 from credit.sides.side_differences import side_differences
 from credit.sides.side_words import short
 from graphs.logs.read_logs import DEFAULT_CHANNEL
@@ -46,16 +47,16 @@ def other_outcomes(traces: Traces, sides: Sides | None = None) -> str:
     named = sorted(known, key=lambda one: (one not in traces.by_people, -known[one]))[:MOST]
     metrics = {name: _metric(channels[name]) for name in named}
     rows = [] if sides is None else side_differences(traces, metrics, sides.side)
-    changes = {row.metric: row for row in rows if not row.few and row.tasks >= LEAST_TASKS}
+    changes = {row.metric: row for row in rows if row.tasks >= LEAST_TASKS}
     told = []
     for name in named:
         whose = f" ({who})" if (who := by_people(known[name], traces.by_people.get(name, 0))) else ""
         said = f"mean {short(float(np.nanmean(channels[name])))}"
         if row := changes.get(name):
             of = counted(row.tasks, "task")
-            said = f"{row.means()} {f'on {of} of both' if row.paired else f'over {of}'}, {row.in_short()}"
+            said = f"{row.means()} {f'on {of} of both' if row.paired else f'over {of}'}, {row.says(brief=True)}"
         elif sides is not None:
-            said += ", too few tasks to tell a change"
+            said += f", {shown()}"
         told.append(f"{printable(name, 60)}{whose} of {counted(known[name], 'trace')}, {said}")
     told += ["…"] * (len(known) > MOST)
     return f"Also in the log, by `--reward-channel`: {'; '.join(told)}." if told else ""

@@ -42,7 +42,7 @@ def ranked_by_side(traces: Traces, success_at: float | None = None, sides: Sides
     rows = {row.metric: row for row in side_differences(traces, numbers, sides.side)}
     given = {}
     for name, row in rows.items():
-        told = f"{first_to_second(row.first, row.second)}, {row.in_short()}"
+        told = f"{first_to_second(row.first, row.second)}, {row.says()}"
         given[name] = Given(row.first, row.second, told, row.stands_out)
     return [
         dataclasses.replace(one, given={kind: given[key] for kind in kinds if (key := f"{one.name}, {kind}") in given})

@@ -112,5 +112,6 @@ def compare_rates(
         refused={},
         asked=of_side,
         within=0 if np.ptp(of) == 0 else int(of.max()) + 1,
+        no_interval="of all calls",
     )
     return CallRates(row, kept)

@@ -309,7 +309,7 @@ def agents_of_change(row: SideDifference, parts: Sequence[AgentDifference], alon
         return ""
     large = sum(abs(one.difference) >= LEAST_SHARE * abs(row.difference) for one in parts)
     named = max(large, 1) if large <= MOST_TOLD or large == len(parts) == MOST_TOLD + 1 else MOST_TOLD
-    chance = "" if row.worth_telling else f", {row.in_short()}"
+    chance = "" if row.worth_telling else f", {row.says(brief=True)}"
     head = f"{ASKED[row.metric]} of a trace {signed(row.difference)}{chance}, by agent: "
     split: set[int] = set()
     told = sorted(
@@ -322,7 +322,7 @@ def agents_of_change(row: SideDifference, parts: Sequence[AgentDifference], alon
         least = max(place, *split, sure) + 1
         for fewer in range(named, least - 1, -1):  # what another model does, before the least agents
             words = f"{head}{_named(row.metric, parts, fewer, {*split, place}, alone)}".split()
-            if len(words) <= MOST_WORDS or (needed and fewer == least):
+            if len(words) <= MOST_WORDS + len(chance.split()) or (needed and fewer == least):
                 named, split = fewer, {*split, place}
                 break
     return head + _named(row.metric, parts, named, split, alone)

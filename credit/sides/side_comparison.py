@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
 from typing import Any
 
 from credit.metrics.success_costs import success_line
@@ -16,12 +15,13 @@ from credit.sides.call_times import told_times
 from credit.sides.changed_teams import told_team_changes
 from credit.sides.comparable_traces import EARLY
 from credit.sides.compared_sides import ComparedSides, place_of
+from credit.sides.shown_changes import BEYOND_CHANCE, only_in, shown
 from credit.sides.side_agents import agents_of_change
-from credit.sides.side_rows import IN_THESE, SideDifference
+from credit.sides.side_rows import SideDifference
 from credit.sides.side_words import MOST_NAMED, MOST_TOLD, MOST_WORDS, first_to_second, grouped, sentences, short, up_to
 from credit.sides.tool_failures import failing_tools
 from credit.sides.verdict_changes import told_changes
-from graphs.text import counted, part_of, printable
+from graphs.text import apart, counted, part_of, percent, printable
 
 __all__ = ["SideComparison"]
 
@@ -30,8 +30,8 @@ CAVEATS = 3
 MOST_TASKS = 3
 """Tasks that are named of those that rose, and of those that fell."""
 OTHERS = "other metrics changed"
-AGAINST = 1 / 3
-"""Share of the change of a kind of tasks from which the change of another one, the other way, is told beside it."""
+MOST_BESIDE = 3
+"""Changes beside success and costs in the head of a summary."""
 
 
 class SideComparison(ComparedSides):
@@ -41,10 +41,10 @@ class SideComparison(ComparedSides):
         """Plain data for programs."""
         names = self.sides.names
         lacking = [dataclasses.asdict(row) | {"sides": [names[one] for one in row.sides]} for row in self.lost]
-        words = ("name", "stands_out", "mark", "without", "is_other", "is_alike", "is_of_some")
-        rows, kinds = (
+        words = ("name", "stands_out", "mark", "without", "is_other", "is_alike", "is_of_some", "would_be_seen")
+        rows, kinds, of_tools = (
             [dataclasses.asdict(row) | {word: getattr(row, word) for word in words} for row in some]
-            for some in (self.rows, self.kinds)
+            for some in (self.rows, self.kinds, self.of_tools())
         )
         rows = [row | {"is_repeated": self._repeats(of)} for row, of in zip(rows, self.rows, strict=True)]
         shown = self.shown()
@@ -55,6 +55,7 @@ class SideComparison(ComparedSides):
         told: dict[str, Any] = {"changed": self.changed(), "numbers": self.numbers(), "but": "; ".join(self.but())}
         told |= {"unread": unread, "unscored": unscored, "caveats": self.caveats(), "tasks": self.tasks}
         told |= {"of_tasks": self.of_tasks(), "each_task": self.each_task, "by_team": self.by_team(), "kinds": kinds}
+        told["of_tools"] = of_tools
         told |= {"by_kind": self.by_kind(), "costs_by_kind": self.costs_by_kind(), "teams": teams}
         told |= {"paid": self.success_cost(), "lines": self.lines(), "paid_by_side": paid, "in_time": self.in_time}
         told |= {"paid_tasks": self.paid_tasks, "by_owner": self.by_owner(), "by_agent": self.by_agent()}
@@ -80,17 +81,17 @@ class SideComparison(ComparedSides):
         """The answer: success, then what else of `ASKED` and `ASKED_NEXT` changed beyond chance: one metric and the
         first cost each way, more up to `MOST_WORDS`."""
         asked = self._asked()
-        told = [f"{row.metric} {row.means()}, {row.in_short()}" for row in asked if row.metric in FIRST]
+        told = [f"{row.metric} {row.means()}, {row.says(brief=True)}" for row in asked if row.metric in FIRST]
         if not told:
             lost = [place_of(one.sides, self.sides.heads) for one in self.lost if one.metric == "success"]
             told = [f"success is not known on {place}, where no trace has an outcome" for place in lost]
         for sure in ([row for row in self._kinds() if row.in_these == few] for few in (False, True)):
             of = up_to([f"{printable(row.kind, 40)} {first_to_second(row.first, row.second)}" for row in sure])
             named = (" and " if len(of) < MOST_NAMED + 1 else ", ").join(of)
-            told += [f"for {named}, {IN_THESE if sure[0].in_these else 'beyond chance'}"] if of else []
+            told += [f"for {named}, {only_in(0) if sure[0].in_these else BEYOND_CHANCE}"] if of else []
         ways: dict[str, list[str]] = {}  # sentences on each way, the fullest first
         for up, few in itertools.product((True, False), (False, True)):
-            way = f"{'up' if up else 'down'}{f' {IN_THESE}' * few}"
+            way = f"{'up' if up else 'down'}{f', {only_in(0)}' * few}"
             rose = [row for row in (*asked, *self._next())
                     if row.is_told and row.in_these == few and row.metric not in FIRST and row.rises == up]  # fmt: skip
             both = {row.metric for row in rose} >= TOKENS
@@ -116,8 +117,8 @@ class SideComparison(ComparedSides):
             owned = ["" if one in owned[:place] else one for place, one in enumerate(owned)]  # said once
             whose = wrong + [f"{called[row.metric]} {of}".strip() for row, of in zip(rose, owned, strict=True)] + own
             cost = next((len(wrong) + i for i, row in enumerate(rose) if row.metric in OF_COSTS), -1)
-            for shown, names in itertools.product(range(len(plain), 0, -1), (whose, plain)):
-                kept = [name for i, name in enumerate(names) if i < shown or i == cost]
+            for many, names in itertools.product(range(len(plain), 0, -1), (whose, plain)):
+                kept = [name for i, name in enumerate(names) if i < many or i == cost]
                 ways.setdefault(way, []).append(f"{way}: {', '.join(kept + ['…'] * (len(kept) < len(names)))}")
         said = {way: min(every, key=lambda one: len(one.split())) for way, every in ways.items()}
         for way, every in ways.items():
@@ -126,63 +127,51 @@ class SideComparison(ComparedSides):
         nothing = "nothing stands out" if self.rows else "nothing that both sides have a number of"
         return "; ".join([*told, *said.values()]) or nothing
 
-    def in_short(self) -> str:
-        """Whether the second side is better or worse over all tasks, or, where that is undecided, for which kinds; at
-        what price, of which agent, whether it is faster, and what kinds did the other way; "" where none is told."""
+    def in_short(self) -> list[str]:
+        """The head of a summary, in sentences: whether success changed, over all tasks or for kinds; what the second
+        side costs more; then `MOST_BESIDE` other changes beyond chance. `changed` has more, and the table all."""
         dated = self.sides.since != ""
         second = "runs" if dated else self.sides.heads[1]  # of which date, the name of the answer says
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
-        of_kinds, beside = self._kinds(), list[str]()
+        of_kinds, told = self._kinds(), list[str]()
         certain = judged is not None and judged.worth_telling
         if judged is not None and certain:  # those that did the other way
             of_kinds = [row for row in of_kinds if row.worth_telling and row.rises != judged.rises]
-        told = self._all_tasks(judged) if certain or not of_kinds else []
+        if judged is not None and judged.is_told and (certain or not of_kinds):
+            first, most = "before" if dated else self.sides.heads[0], self._kind_of_most(judged)
+            told.append(f"{'better' if judged.rises else 'worse'} than {first} ({_numbers(judged)}){most}")
         for word, rises in (("better", True), ("worse", False)):
-            of = [f"{printable(row.kind, 40)} ({_seen(row, ', ')}"
-                  f"{row.metric} {first_to_second(row.first, row.second)})"
-                  for row in of_kinds if row.rises == rises]  # fmt: skip
+            of = [f"{printable(row.kind, 40)} ({_numbers(row)})" for row in of_kinds if row.rises == rises]
             told += [f"{word} for {(' and ' if len(of) <= MOST_NAMED else ', ').join(up_to(of))}"] if of else []
-        if of_kinds and not certain and judged is not None:
-            beside = [f"over all tasks {judged.metric} {judged.means()}, {judged.in_short()}"]
-        changed = of_kinds or [*filter(None, [judged])]
-        against = self._against(changed) if len(told) == 1 and (of_kinds or certain) else []
-        few = not certain and bool(changed) and all(row.in_these for row in changed)  # said of these, not of the side
+        few = not certain and all(row.in_these for row in of_kinds)  # said of these, not of the side
         verb = "did" if few else "are" if dated else "is"
-        said = f"{second} {verb} {' and '.join(told)}" if told else ""
+        said = [self._begun(f"{second} {verb} {' and '.join(told)}.")] * bool(told)
+        if judged is not None and not judged.is_told:
+            over = " over all tasks" * bool(of_kinds)
+            state = judged.says(brief=True).removesuffix(judged.unsure)
+            said += sentences(f"{judged.metric}{over}: {state} ({judged.means()}){judged.unsure}")
+        times, changes = self._costs()
+        said += [self._begun(f"{second} {'take' if dated else 'takes'} {one}.") for one in times] + sentences(*changes)
+        beside = [*sentences(*self._who_failed()), *(f"{one}." for one in self._who_changed())]
+        beside += sentences(*self._slower())
+        return [*said, *beside[:MOST_BESIDE], *sentences(self.mix)]
+
+    def _costs(self) -> tuple[list[str], list[str]]:
+        """How many times the first cost, or, where it did not change, others and the seconds of the clock it takes, and
+        what else these did."""
         costs = [row for row in self._asked() if row.metric in OF_COSTS]
         costs = [row for row in costs if row is costs[0] or (row.worth_telling and not costs[0].is_told)]
-        clock = next((row for row in self.rows if row.metric == WALL_CLOCK and row.is_told), None)
-        changes, undecided, times = list[str](), list[str](), dict[str, list[str]]()
-        for row in (*costs, *filter(None, [clock])):
-            name, whose = _name(row.metric), self._agent_of_most(row)
-            if not row.is_told:
-                undecided.append(f"{name}: {row.why()}")
-                continue
-            name += f" (mostly of {whose})" if whose else ""
+        costs += [row for row in self.rows if row.metric == WALL_CLOCK]
+        changes, times = list[str](), dict[str, list[str]]()
+        for row in (row for row in costs if row.is_told):
+            whose = self._agent_of_most(row)
+            name = f"{_name(row.metric)}{f' (mostly of {whose})' if whose else ''}"
             if row.ratio is not None and row.worth_telling:
                 times.setdefault(row.place, []).append(f"{short(row.ratio.value)} times the {name}")
             else:
-                ways = ("rose", "fell") if row.in_these else ("rises", "falls")
-                change = f"{name} {ways[not row.rises]} from {short(row.first)} to {short(row.second)}"
-                changes.append(f"{change} {_seen(row)}".rstrip())
-        told_so = " within kinds of task" * (judged is not None and judged.within > 0)  # once in a sentence
-        if ratios := " and ".join(f"{' and '.join(of)} {at.removesuffix(told_so)}" for at, of in times.items()):
-            said = f"{said}, at {ratios}" if said else f"{second} {'take' if dated else 'takes'} {ratios}"
-        told = [*filter(None, [said]), *["other tasks may differ"] * few, *beside, *changes, *self._who_failed()]
-        told += self._who_changed()
-        told += [*up_to(self._slower()), *undecided, *against, *[self.mix] * bool(self.mix)]
-        return self._begun(f"{'; '.join(told)}.") if told else ""
-
-    def _all_tasks(self, judged: SideDifference | None) -> list[str]:
-        """Whether the second side is better over all tasks, and for which kind most; nothing where that is unknown."""
-        if judged is None:
-            return []
-        first = "before" if self.sides.since else self.sides.heads[0]
-        numbers = f"{judged.metric} {judged.means()}"
-        if not judged.is_told:
-            return [f"not surely better or worse than {first}: {numbers}, {judged.in_short()}"]
-        here, most = f" {_seen(judged)}".rstrip(), self._kind_of_most(judged)
-        return [f"{'better' if judged.rises else 'worse'} than {first}{here} ({numbers}){most}"]
+                only = f", {only_in(row.tasks)}" * row.in_these
+                changes.append(f"{name}: {first_to_second(row.first, row.second)}{only}")
+        return [f"{' and '.join(of)} {at}" for at, of in times.items()], changes
 
     def _begun(self, text: str) -> str:
         """A text that begins a sentence with the name of a side, or not."""
@@ -191,7 +180,7 @@ class SideComparison(ComparedSides):
     def _slower(self) -> list[str]:
         """Whose calls take longer, or less; models only where no agent has more of anything, as writing takes time."""
         return [
-            f"{one.words()}: {first_to_second(one.seconds.first, one.seconds.second)} seconds per call"
+            f"seconds per call of {one.words()}: {first_to_second(one.seconds.first, one.seconds.second)}"
             for one in self.times
             if one.is_told and not (one.of_model and self._who_changed())
         ]
@@ -199,25 +188,15 @@ class SideComparison(ComparedSides):
     def _who_failed(self) -> list[str]:
         """Which tools fail, or give nothing, more or less often beyond chance."""
         every = (("failures", self.failing), ("empty results", self.empty))
-        return [f"{what} per call of {one.told()}" for what, found in every
-                for one in [one for one in found if one.share.stands_out][:MOST_NAMED]]  # fmt: skip
+        return [f"{what} per call of {printable(one.tool, 60)}: "
+                f"{' to '.join(apart((one.share.first, one.share.second), percent, 0))}"
+                for what, found in every for one in found if one.share.stands_out]  # fmt: skip
 
     def _who_changed(self) -> list[str]:
         """Which agents cost, write or read more in a run in which they act, of the first of these that any has more of:
         money, where it is known."""
         every = (agents_that_changed(name, of, brief=True) for name, of in self.agents.items())
         return next(filter(None, every), [])
-
-    def _against(self, told: Sequence[SideDifference]) -> list[str]:
-        """What other kinds of tasks did that move the other way than those told, by `AGAINST` of the first at least."""
-        most = told[0].difference
-        rows = (row for row in self.kinds if row.metric == self.judged and row.difference * most < 0)
-        much = [row for row in rows if abs(row.difference) >= AGAINST * abs(most)]
-        return [
-            f"{row.metric} of {printable(row.kind, 40)} {first_to_second(row.first, row.second)}, "
-            f"{row.why().partition(' (')[0]}"
-            for row in sorted(much, key=lambda row: -abs(row.difference))[:MOST_NAMED]
-        ]
 
     def _agent_of_most(self, row: SideDifference) -> str:
         """The agent that more than half of a difference comes from, beyond chance; "" without one."""
@@ -230,8 +209,7 @@ class SideComparison(ComparedSides):
         of = [row for row in self._kinds() if row.rises == judged.rises]
         if len(of) != 1 or of[0].difference * of[0].tasks / (judged.difference * judged.tasks) <= 0.5:
             return ""
-        numbers = f"{_seen(of[0], ', ')}{first_to_second(of[0].first, of[0].second)}"
-        return f", most of all for {printable(of[0].kind, 40)} ({numbers})"
+        return f", most of all for {printable(of[0].kind, 40)} ({_numbers(of[0])})"
 
     def _of_agents(self, up: bool) -> list[str]:
         """The costs that agents of their own have more of, or less, beyond chance, where the sum does not say so."""
@@ -261,9 +239,9 @@ class SideComparison(ComparedSides):
         """The outcome of each kind of tasks; "" without kinds."""
         told = [
             f"{printable(row.kind, 60)} {first_to_second(row.first, row.second)} in {counted(row.tasks, 'task')}, "
-            f"{': '.join(filter(None, [row.ways, why])) if why.startswith('too few') else why}"
+            f"{row.says()}"
             for row in self.kinds
-            if row.metric == self.judged and (why := row.in_short())
+            if row.metric == self.judged
         ]
         return f"{self.judged} by kind of task: {'; '.join(told)}" if told else ""
 
@@ -277,14 +255,14 @@ class SideComparison(ComparedSides):
                 continue
             each = [
                 f"{printable(row.kind, 60)} {first_to_second(row.first, row.second)}"
-                f" ({f'×{short(row.ratio.value)}' if row.ratio else row.ways or row.in_short()})"
+                f" ({f'×{short(row.ratio.value)}' if row.ratio else row.ways or row.says(brief=True)})"
                 f"{row.mark * row.is_told}"
                 for row in rows
             ]
             told.append(f"{_name(name)} of {', '.join(each)}")
         marks = {row.mark for row in self.kinds if row.is_told and row.metric != self.judged}
         told += [f"none beyond chance in {', '.join(quiet)}"] * bool(quiet) + ["* beyond chance"] * ("*" in marks)
-        told += [f"° {IN_THESE}"] * ("°" in marks)
+        told += [f"° {only_in(0)}"] * ("°" in marks)
         return f"costs by kind of task: {'; '.join(told)}" if told else ""
 
     def numbers(self) -> str:
@@ -328,7 +306,8 @@ class SideComparison(ComparedSides):
         told = [agents_of_change(row, self.agents[row.metric], self.alone) for row in rows]
         told += [one for name, of in self.agents.items() for one in agents_that_changed(name, of)]
         starred = any(own[row.metric] for row in rows)
-        end = "* beyond chance" if starred else "agents undecided" if self._tests_agents else "agents not tested"
+        none = shown(seen=None if self._tests_agents else "")
+        end = f"* {BEYOND_CHANCE}" if starred else f"agents: {none}"
         told = [*filter(None, told)]
         return [*told[:-1], f"{told[-1]}; {end}"] if told else []
 
@@ -509,6 +488,6 @@ def _name(metric: str) -> str:
     return ASKED.get(metric, metric.replace("_", " "))
 
 
-def _seen(row: SideDifference, end: str = "") -> str:
-    """Of which tasks a change is that holds for these alone; "" of one beyond chance over tasks."""
-    return f"in the {counted(row.tasks, 'task')} seen{end}" if row.in_these else ""
+def _numbers(row: SideDifference) -> str:
+    """What an outcome did, and whether in these tasks only."""
+    return f"{row.metric} {row.means()}{f', {only_in(row.tasks)}' * row.in_these}"

@@ -131,7 +131,7 @@ def compare_metric(
         ratio=ratio,
         needed=needed,
         moved=has_interval and ends != found.ends,
-        has_zeros=found.error > 0 and not has_interval and is_amount(name) and not found.as_ratio,
+        no_interval="has zeros" * (found.error > 0 and not has_interval and is_amount(name) and not found.as_ratio),
         untold=of_each(asked & untold),
         here=found.here.p if found.here.least < LEVEL else None,
         within=0 if stratum is not kind or np.ptp(kind) == 0 else len(np.unique(stratum[kept])),

@@ -44,4 +44,4 @@ def apart_in_time(traces: Traces, sides: Sides, task: np.ndarray, name: str, met
     (row,) = corrected_rows([row])
     span = " to ".join(date_text(end)[:10] for end in (low, high))
     means, of = first_to_second(row.first, row.second), counted(row.tasks, "task")
-    return f"{said}; from {span}, when both ran, {name} {means} in {of}, {row.why() or 'beyond chance'}"
+    return f"{said}; from {span}, when both ran, {name} {means} in {of}, {row.says()}"

@@ -46,6 +46,10 @@ class ToolFailures:
     shared: int = 0
     in_shared: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
 
+    def row(self, what: str) -> SideDifference:
+        """The test as a row of a table, of `what` per call; in the tasks seen alone it says nothing of a tool."""
+        return dataclasses.replace(self.share, metric=f"{what} per call", kind=self.tool, here=None)
+
     def told(self) -> str:
         """The counts, and of which traces; the shares that are tested stand beside counts that do not go their way."""
         before, after = (some / every for some, every in zip(self.failed, self.calls, strict=True))

@@ -11,6 +11,7 @@ import numpy as np
 from credit.doctor.verdict_errors import VerdictErrors
 from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
+from credit.sides.shown_changes import shown
 from credit.sides.side_rows import SideDifference
 from credit.sides.side_words import MOST_TOLD, up_to
 from graphs.dealing import Dealt, dealt
@@ -71,18 +72,14 @@ class VerdictChange:
         sides = [part_of(*of) for of in zip(self.wrong, self.traces, strict=True)]
         before, after = (some / every for some, every in zip(self.wrong, self.traces, strict=True))
         unlike = self.stands_out and (after - before) * self.difference <= 0
-        return f"{self.name} {' to '.join(sides)}{f', by task {signed(self.difference, 2)}' * unlike}, {self.why()}"
+        return f"{self.name} {' to '.join(sides)}{f', by task {signed(self.difference, 2)}' * unlike}, {self.says()}"
 
-    def why(self) -> str:
-        """Whether it differs beyond chance, and why not."""
-        if self.stands_out:
-            return "beyond chance"
+    def says(self) -> str:
+        """Whether a change is shown."""
         if self.wrong == (0, 0) or self.wrong == self.traces:
             return "the same"
-        if self.p is None or self.least * self.tests >= LEVEL:
-            return "too few tasks to tell"
-        alone = self.alone is not None and self.alone < LEVEL
-        return f"undecided{f' (beyond chance before correction for {self.tests} tests)' * alone}"
+        few = self.p is None or self.least * self.tests >= LEVEL
+        return shown(beyond=self.stands_out, seen="" if few else None)
 
 
 def verdict_changes(
@@ -136,7 +133,7 @@ def held_to_reference(row: SideDifference, outcome: str, changes: Sequence[Verdi
             more = "more" if one.difference > 0 else "less"
             counts = " to ".join(f"{some} of {of}" for some, of in zip(one.wrong, one.traces, strict=True))
             judge, against = (printable(name, 60) for name in (outcome, one.against))
-            return dataclasses.replace(row, judge=f"but {judge} {does} {more} of what {against} {said} ({counts})")
+            return dataclasses.replace(row, judge=f"{judge} {does} {more} of what {against} {said} ({counts})")
     return row
 
 

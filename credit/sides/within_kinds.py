@@ -11,6 +11,7 @@ from credit.reports.beyond_chance import beyond_chance
 from credit.reports.trace_numbers import TraceMetric
 from credit.sides.chosen_sides import Sides
 from credit.sides.same_models import ONE, SameModels
+from credit.sides.shown_changes import shown
 from credit.sides.side_rows import corrected_rows
 from credit.sides.side_tests import compare_metric
 from credit.sides.side_words import MOST_TOLD, first_to_second, up_to
@@ -59,7 +60,7 @@ def _numbers(
     told = []
     for one, row in zip(both, corrected_rows([*both.values()]), strict=True):
         means, of = first_to_second(row.first, row.second), counted(row.tasks, "task")
-        told.append(f"{printable(names[one], 60)} {means} in {of}, {row.why() or 'beyond chance'}")
+        told.append(f"{printable(names[one], 60)} {means} in {of}, {row.says(brief=True)}")
     told = up_to(told, MOST_TOLD)
     if len(both) > 1:
         told += _together(np.where(np.isin(kind, [*both]), kind, -1), sides.side, tasks[0], metric.value)
@@ -89,10 +90,10 @@ def _together(kind: np.ndarray, side: np.ndarray, task: np.ndarray, value: np.nd
         np.unique(cells[0, both], return_inverse=True),
     )
     found = task_mean(np.bincount(of, weight * apart) / np.bincount(of, weight))
-    chance = "beyond chance" if beyond_chance(found.p, found.low, found.high) else "undecided"
-    why = "too few tasks to tell" if math.isnan(found.p) else chance
+    beyond = beyond_chance(found.p, found.low, found.high)
+    chance = shown(beyond=beyond, seen="" if math.isnan(found.p) else None)
     mean = 0.0 if abs(found.mean) <= ROUNDING * np.abs(apart).max() else found.mean
-    return [f"together {signed(mean)} in {counted(len(tasks), 'task')}, {why}"]
+    return [f"together {signed(mean)} in {counted(len(tasks), 'task')}, {chance}"]
 
 
 def within_models(

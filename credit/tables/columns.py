@@ -145,7 +145,8 @@ def from_columns(
         columns may need are arrays in every batch.
 
     Returns:
-      The graph (NumPy arrays), the reward float32 [T], and `Rows`, which leads results back to rows.
+      The graph (NumPy arrays), the reward float32 [T], and `Rows`, which leads results back to rows. A direct call of a
+      method takes `rows.evidence`, in the order of events; an array in that of rows is refused only for its length.
 
     Warns:
       UserWarning: single precision, in which methods compute, or the type of a column changes differences of returns of

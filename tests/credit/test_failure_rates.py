@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -119,33 +120,38 @@ def test_a_judge_that_changed_is_no_change_of_the_runs(
     """ "Runs are better than before (success 0.769 to 0.964)" was said where people saw no change."""
     call = log(tmp_path, passed, people=people)
     told = said("summary", *call, "--reward-channel", "judge")
-    assert "new is not surely better or worse than old: success 0." in told and f", but judge {claim} (" in told
-    assert f"but judge {claim} (" in said("metrics", *call, "--reward-channel", "judge")
+    assert re.search(rf"Success: no change shown \(0\.\d+ to 0\.\d+\), since judge {claim} \(", told)
+    assert f"no change shown, since judge {claim} (" in said("metrics", *call, "--reward-channel", "judge")
+    assert re.search(r"\n  By judge: old \d+ of 120 .*, new \d+ of 120 ", told), "whose the counts of sides are"
     alike = log(tmp_path, (passed[0], passed[0]), people=people)
-    assert "but judge" not in said("summary", *alike, "--reward-channel", "judge")
+    assert "since judge" not in said("summary", *alike, "--reward-channel", "judge")
 
 
 def test_what_people_say_is_not_held_against_a_judge_that_changed(tmp_path: Path) -> None:
     told = said("summary", *log(tmp_path, (0.05, 0.8), people="people"), "--reward-channel", "thumb")
-    assert "but" not in told.partition("new is ")[2].partition(".")[0]
+    assert "since" not in told.partition("What changed from old to new: ")[2].partition("\n")[0]
 
 
 def test_the_head_has_one_rate_of_failures(tmp_path: Path) -> None:
     """ "16 of 140 failed" led, of a judge that passed most of what people reject."""
     (path, *_) = log(tmp_path, (0.7, 0.7), people="people")
     judge, people = (said("summary", path, "--reward-channel", channel) for channel in ("judge", "thumb"))
-    (head,) = (line for line in judge.splitlines() if line.startswith("What failed, by judge: "))
-    assert "34 of 240 traces with an outcome failed, 14 %. By thumb 32 of 80 (40 %) did. Corrected by these, " in head
-    assert "of all 240 did." in head and head.count("% interval") == 1
+    head = judge.partition("\nWhat failed, by judge:\n")[2].partition(":\n")[0]
+    raw, by_people, corrected, *parts = head.splitlines()[:-1]
+    assert raw == "  34 of 240 traces with an outcome failed, 14 %."
+    assert by_people == "  By thumb 32 of 80 (40 %) failed." and corrected.startswith("  Corrected by these, ")
+    assert corrected.endswith("of all 240 failed.") and head.count("% interval") == 1
+    assert len(parts) == 1 and parts[0].startswith("  Also in the log")
     rate = head.partition("Corrected by these, ")[2].partition(" of all")[0]
-    assert f"With what judge says of the others, {rate} of all 240 did." in people
+    assert f"With what judge says of the others, {rate} of all 240 failed." in people
     low, high = (int(end) for end in rate.partition("interval ")[2].removesuffix(" %)").split(" to "))
     assert low < 40 < high
     (path, *_) = log(tmp_path, (0.7, 0.7), people="")
     unsaid = said("summary", path, "--reward-channel", "judge")
-    assert f"By thumb 32 of 80 (40 %) did. If these are right, {rate} of all 240 did." in unsaid, "the log says not who"
+    assert f"\n  If these are right, {rate} of all 240 failed.\n" in unsaid, "the log says not who"
     (few, *_) = log(tmp_path, (0.7, 0.7), people="people", runs=18)
-    assert "By thumb 2 of 6 did: too few to correct the rate by." in said("summary", few, "--reward-channel", "judge")
+    told = said("summary", few, "--reward-channel", "judge")
+    assert "By thumb 2 of 6 failed: too few to correct the rate by." in told
 
 
 def test_people_that_chose_runs_are_said_to_have(tmp_path: Path) -> None:
@@ -157,7 +163,7 @@ def test_people_that_chose_runs_are_said_to_have(tmp_path: Path) -> None:
         ]
     Path(path).write_text("".join(json.dumps(line) + "\n" for line in lines))
     told = said("summary", path, "--reward-channel", "judge")
-    assert "of all 240 did, if others are like these, which differ beyond chance: events 4 and 1." in told
+    assert "of all 240 failed, if others are like these, which differ beyond chance: events 4 and 1." in told
 
 
 def test_thirty_runs_have_an_interval_of_their_rate(tmp_path: Path) -> None:

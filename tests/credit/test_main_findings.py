@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from pathlib import Path
@@ -10,9 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 import credit
 from credit.cli import cli
+from credit.cli.shared.answers import print_facts
 from credit.main_findings import MOST
 from credit.metrics.event_costs import read_prices
 from credit.page.findings import Findings
@@ -76,8 +79,8 @@ def test_the_page_and_the_summary_begin_with_the_same_lines(log: Path, sides: bo
         "home 64 of 128 (50 %), travel 64 of 128 (50 %)."  # by side in the next line
     )
     assert by["What changed from v1 to v2"] == (
-        "v2 is better for home (success 0.25 to 0.75) and worse for travel (success 0.75 to 0.25), at 2 times the "
-        "money (mostly of lead) in the typical task; over all tasks success 0.5 to 0.5, undecided (-0.167 to +0.167)."
+        "v2 is better for home (success 0.25 to 0.75) and worse for travel (success 0.75 to 0.25). Success over all "
+        "tasks: no change shown (0.5 to 0.5). v2 takes 2 times the money (mostly of lead) in the typical task."
     )
     assert by["What went wrong most"].startswith("Loops of look by scout in 128 of 128 failed traces and 0 of 128")
     assert by["What a verdict is worth"].startswith(
@@ -88,13 +91,33 @@ def test_the_page_and_the_summary_begin_with_the_same_lines(log: Path, sides: bo
     assert failed.endswith("went into failed traces")
     assert "went into calls that repeat a failed call or a loop" in repeated
     printed = CliRunner().invoke(cli, call, catch_exceptions=False).stdout.splitlines()
-    where = [f" See event {one['event']} of trace {one['trace']}." if one["trace"] else "" for one in told]
-    assert printed[1 : 1 + len(told)] == [
-        f"{one['name']}: {one['told']}{at}" for one, at in zip(told, where, strict=True)
+    where = [[f"See event {one['event']} of trace {one['trace']}."] if one["trace"] else [] for one in told]
+    assert printed[1 : printed.index("")] == [
+        line
+        for one, at in zip(told, where, strict=True)
+        for line in (f"{one['name']}:", *(f"  {fact}" for fact in (*one["lines"], *at)))
     ]
     html = page(found)[0].replace("&#x27;", "'")
-    places = [html.index(f"<b>{name}:</b> {text.removesuffix('.')}") for name, text in by.items()]
+    places = [html.index(f"<b>{one['name']}:</b>") for one in told]
+    assert all(line.removesuffix(".") in html for one in told for line in one["lines"])
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_head_has_a_fact_a_line_and_a_terminal_breaks_it_at_its_width(terminal: bool) -> None:
+    """It was paragraphs of up to 100 words, broken by the terminal in the middle of words."""
+    told = io.StringIO()
+    console = Console(file=told, width=60, force_terminal=terminal, color_system=None)
+    facts = ["75 of 255 traces failed.", f"See event {'long ' * 20}here."]
+    print_facts(console, "In short", [("What failed", facts), ("What was lost", ["Little."])])
+    title, name, first, *rest = told.getvalue().splitlines()
+    assert (title, name, first) == ("In short", "What failed:", "  75 of 255 traces failed.")
+    *second, other, last, empty = rest
+    assert [other, last, empty] == ["What was lost:", "  Little.", ""]
+    assert len(second) == (3 if terminal else 1) and " ".join(" ".join(second).split()) == facts[1]
+    if terminal:
+        assert all(len(line) <= 60 for line in second)
+        assert [len(line) - len(line.lstrip()) for line in second] == [2, 4, 4]
 
 
 def test_a_log_that_tells_little_has_fewer_lines(tmp_path: Path) -> None:
@@ -102,9 +125,9 @@ def test_a_log_that_tells_little_has_fewer_lines(tmp_path: Path) -> None:
     line = {"trace_id": "t", "task_id": "q", "events": [event], "edges": [], "rewards": {}}
     (log := tmp_path / "log.jsonl").write_text(json.dumps(line) + "\n")
     (one, look) = overview(Findings.of(credit.read(log), {}))["findings"]
-    told = "Errors are not logged, 0 loops. Which traces failed is not known: none has an outcome."
-    assert (one["name"], one["told"]) == ("What failed", told)
-    assert look["name"] == "Look first" and look["told"].startswith("nothing stands out")
+    told = ["Errors are not logged, 0 loops.", "No trace has an outcome: which failed is not known."]
+    assert (one["name"], one["lines"], one["told"]) == ("What failed", told, " ".join(told))
+    assert look["name"] == "Look first" and look["told"].startswith("Nothing stands out")
 
 
 def test_what_changed_names_the_agent_of_the_cost_and_the_time(tmp_path: Path) -> None:
@@ -122,8 +145,9 @@ def test_what_changed_names_the_agent_of_the_cost_and_the_time(tmp_path: Path) -
                       "edges": [], "rewards": {"team": float(random.integers(2))}})  # fmt: skip
     (log := tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     said = CliRunner().invoke(cli, ["summary", str(log), "--sides", "system"]).stdout
-    (line,) = (line for line in said.splitlines() if line.startswith("What changed from"))
-    assert re.search(r", at 1\.6\d* times the tokens generated \(mostly of search\) and 0\.\d+ times the seconds", line)
+    line = said.partition("\nWhat changed from v1 to v2:\n")[2].splitlines()[1]
+    told = r"^ *v2 takes 1\.6\d* times the tokens generated \(mostly of search\) and 0\.\d+ times the seconds"
+    assert re.search(told, line)
     assert line.endswith("of wall clock in the typical task.")
 
 
@@ -141,7 +165,7 @@ def test_a_cause_far_from_beyond_chance_is_no_finding(tmp_path: Path) -> None:
                       "rewards": {"team": float(random.random() < (0.4 if hard else 0.8))}})  # fmt: skip
     (log := tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     head, _, rest = CliRunner().invoke(cli, ["summary", str(log)]).stdout.partition("\n\n")
-    assert re.search(r"\nWhat went wrong most: No error, loop or end is more common in failed traces than chance", head)
+    assert "\nWhat went wrong most:\n  No error, loop or end is more common in failed traces than chance" in head
     assert "Loops of look" not in head and rest.startswith("What may have gone wrong\nLoops of look")
 
 
@@ -164,8 +188,8 @@ def test_a_cause_without_a_test_behind_it_stands_in_no_head(tmp_path: Path, side
     (log := tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     said = CliRunner().invoke(cli, ["summary", str(log), *sides], catch_exceptions=False).stdout
     head, _, rest = said.partition("\n\n")
-    assert "What went wrong most: No error, loop or end is more common in failed traces than chance allows" in head
-    assert "Look first" not in head and "error of" not in head and "come first: no error, loop or end is" in rest
+    assert "What went wrong most:\n  No error, loop or end is more common in failed traces than chance allows" in head
+    assert "Look first" not in head and "error of " not in head and "come first; none is beyond chance" in rest
 
 
 def test_a_number_that_differs_is_told_where_no_cause_is_known(tmp_path: Path) -> None:
@@ -211,7 +235,7 @@ def test_another_reward_that_could_be_the_outcome_stands_beside_the_chosen_one(l
            for number, line in enumerate(log.read_text().splitlines()))  # fmt: skip
     log.write_text("".join(f"{line}\n" for line in few))
     for call in ("summary", "metrics"):  # "people of 54 traces, 0 to 1" rested on one task that both ran
-        assert re.search("accepted of 12 traces, mean [0-9.]+, too few tasks to tell a change[.]", said(call, *chosen))
+        assert re.search("accepted of 12 traces, mean [0-9.]+, no change shown[.]", said(call, *chosen))
 
 
 def test_a_second_cause_that_is_undecided_stands_below_the_head(tmp_path: Path) -> None:

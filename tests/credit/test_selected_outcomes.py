@@ -40,27 +40,27 @@ def test_feedback_of_some_is_told_to_be_of_these(tmp_path: Path) -> None:
     traces = thumbs(np.random.default_rng(0), 400, (0.7, 0.3))
     judge, known = traces.evidence["rewards.judge"].array[:400] > 0, np.isfinite(np.asarray(traces.reward)[:400])
     counts = [int((judge & of).sum()) for of in (known, ~known)]
-    told = selected_outcomes(traces)
+    told = " ".join(lines := selected_outcomes(traces))
     assert told.startswith("They differ from those without one beyond chance: judge passes")
     for some, of in zip(counts, (known, ~known), strict=True):
         assert f"{some} of {of.sum()} ({100 * some / of.sum():.0f} %)" in told
     assert "; events " in told and "of all 400 failed (95 % interval " in told
     write(traces, log := tmp_path / "log.jsonl")
     said = CliRunner().invoke(cli, ["summary", str(log), "--reward-channel", "thumb"], catch_exceptions=False).stdout
-    assert f"\nTraces with an outcome: {told}\n" in said
+    assert "\n  ".join(["\nTraces with an outcome:", *lines]) in said
     read = credit.read(log, reward="thumb")
     assert told in [one["told"] for one in overview(Findings.of(read, {}))["findings"]]
 
 
 def test_without_a_verdict_what_else_differs_is_told() -> None:
-    told = selected_outcomes(thumbs(np.random.default_rng(0), 300, (0.7, 0.3), judged=False))
+    told = " ".join(selected_outcomes(thumbs(np.random.default_rng(0), 300, (0.7, 0.3), judged=False)))
     assert told.startswith("They differ from those without one beyond chance: events 4.") and "of all" not in told
 
 
 @pytest.mark.parametrize("draws", [60, pytest.param(400, marks=pytest.mark.slow)])
 def test_outcomes_that_were_given_at_random_differ_in_nothing(draws: int) -> None:
     rng = np.random.default_rng(1)
-    found = sum(selected_outcomes(thumbs(rng, 120, (0.4, 0.4))) != "" for _ in range(draws))
+    found = sum(selected_outcomes(thumbs(rng, 120, (0.4, 0.4))) != [] for _ in range(draws))
     assert found <= draws * 0.05 + 2 * (draws * 0.05 * 0.95) ** 0.5
 
 

@@ -187,16 +187,16 @@ def test_a_judge_that_is_the_outcome_is_held_against_people(tmp_path: Path, peop
         return CliRunner().invoke(cli, call, catch_exceptions=False).stdout
 
     passes = f"judge passes 20 of 30 traces that {people} rejects (67 %) and 60 of 60 that {people} passes (100 %; it"
-    assert f"\nHow judge agrees with {people}: {passes} rejects 0), a difference of 33 " in said("judge")
+    assert f"\nHow judge agrees with {people}:\n  {passes} rejects 0), a difference of 33 " in said("judge")
     assert f"Also in the log, by `--reward-channel`: {people} of 90 traces" in said("judge")
     assert ("Of runs that judge rejects, thumb passes 0 of 10." in said(people)) == (people == "thumb")
-    assert ("What a verdict is worth: " in said(people)) == (people == "team")
+    assert ("What a verdict is worth:\n" in said(people)) == (people == "team")
     marked = (json.loads(line) | {"metrics": {f"{people} by people": 1.0}} for line in log.read_text().splitlines())
     log.write_text("".join(f"{json.dumps(line)}\n" for line in marked))
-    assert f"\nHow judge agrees with {people} (by people): {passes}" in said("judge")
+    assert f"\nHow judge agrees with {people} (by people):\n  {passes}" in said("judge")
     (stated,) = json.loads(said("judge", "--json"))["verdicts"]
     assert (stated["name"], stated["against"], stated["passed"], stated["failed"]) == ("judge", people, 20, 30)
-    assert ("How judge agrees with thumb (by people): " in said(people)) == (people == "thumb")
+    assert ("How judge agrees with thumb (by people):\n" in said(people)) == (people == "thumb")
 
 
 def two_judges() -> Traces:
@@ -233,10 +233,9 @@ def test_of_several_verdicts_the_head_names_first_the_one_that_says_little(tmp_p
 
     call = ["summary", str(log), "--reward-channel", "tests"]
     said = CliRunner().invoke(cli, call, catch_exceptions=False).stdout
-    (line,) = (line for line in said.splitlines() if line.startswith("How verdicts agree with people: "))
-    first, second, beside = line.removeprefix("How verdicts agree with people: ").split(". ")
+    first, second, beside = said.partition("\nHow verdicts agree with people:\n  ")[2].split("\n  ")[:3]
     assert first.startswith("review says little: it passes 19 of 20 traces that people rejects (95 %) and 39 of 40 ")
-    assert first.endswith("; full agreement has 100, a coin 0")
+    assert first.endswith("; full agreement has 100, a coin 0.")
     assert second.startswith("tests passes 0 of 20 (0 %) and 40 of 40 (100 %), a difference of 100 (95 % interval ")
     assert beside.startswith("Held against tests, on 120 traces: review passes 39 of 40 failed traces (98 %) and 78 of")
 

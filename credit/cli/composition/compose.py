@@ -12,7 +12,7 @@ import click
 from credit.cli.shared.answers import json_option, print_json, stderr, words
 from credit.cli.shared.channel_weights import takes_channels
 from credit.cli.shared.claims import makes_ledger, settled, takes_claims
-from credit.cli.shared.commands import Command, Number
+from credit.cli.shared.commands import Command, Limit
 from credit.cli.shared.outputs import (
     output_option,
     picture_option,
@@ -75,8 +75,8 @@ LEGEND = (
 @click.option(
     "--max-advantage",
     metavar="N",
-    type=Number(0, min_open=True),
-    help="Largest advantage without --scale, in spreads of the rewards of its group. Default: 10.",
+    type=Limit(),
+    help="Largest advantage without --scale, in spreads of the rewards of its group; inf: any. Default: 10.",
 )
 @click.option(
     "--decided-before",
@@ -166,7 +166,7 @@ def compose(
         event, trace = traces.events["event"][too_large.event], traces.traces["trace"][too_large.trace]
         place = f"event {event} of trace {excerpt(trace.as_py(), 200)}"
         advice = f"{output} is written, {target} is not: --scale NAME bounds advantages"
-        advice += ", --max-advantage N admits these" * too_large.measured
+        advice += f", --max-advantage {'N' if too_large.measured else 'inf'} admits these"
         raise CreditError(too_large.said(place, advice))
     if signal is not None and target is not None:
         from credit.tables.advantages import table

@@ -361,17 +361,15 @@ def _print_sides(console: Console, found: SideComparison) -> None:
         elif row.ratio is not None:
             ratio, low, high = apart((row.ratio.value, row.ratio.low, row.ratio.high), amount, 3, beside=1.0)
             told = f"{of} ×{ratio} ({low} to {high})"
-        seen = "" if row.seen is None else amount(row.seen)
-        seen = seen if row.ratio is None or row.ratio.seen is None else f"×{amount(row.ratio.seen)}"
-        seen = "" if row.without else seen
         numbers = [*apart((row.first, row.second), amount, 3), signed(row.difference), told]
         numbers[:3] = [amount(row.first)] * 2 + ["the same"] if row.is_alike else numbers[:3]
         tasks = f"{f'{row.differing} of ' if row.is_of_some else ''}{row.tasks}{' shared' if row.paired else ''}"
-        table.add_row(words(row.name), *numbers, row.mark, seen, tasks)
+        seen = row.would_be_seen
+        table.add_row(words(row.name), *numbers, row.mark, "" if seen is None else seen or "nothing", tasks)
 
     shown = found.shown()
     others = [row for row in shown if row.is_other]
-    for row in shown[: len(shown) - len(others)]:
+    for row in (*shown[: len(shown) - len(others)], *found.of_tools()):
         add(row)
     for bound in found.bounds:
         name = f"{bound.metric}, all traces" if bound.metric in compared else bound.metric

@@ -15,6 +15,7 @@ from credit.cli.shared.answers import (
     explain,
     json_option,
     plain_table,
+    print_facts,
     print_json,
     print_lines,
     stderr,
@@ -25,6 +26,7 @@ from credit.cli.shared.commands import Command, sides_option, success_option, ta
 from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_sides, reads_logs
 from credit.reports.triage_legend import TRIAGE
+from graphs.errors import RUN_ERROR, RUN_LIMIT
 from graphs.text import amount, apart, at_least, counted, cut_id, decimals, percent, plural, printable
 
 if TYPE_CHECKING:
@@ -42,7 +44,6 @@ if TYPE_CHECKING:
 __all__ = ["summary"]
 
 KINDS = ("agent", "role", "turn", "tool", "type")
-NO_OUTCOME = "No trace has an outcome, so no action has credit. What the logs show without one:"
 TO_LABEL = (
     "`--rewards FILE`, a table with columns `trace` and `reward`, gives outcomes. `credit label` writes one, or "
     "goes on with a copy of yours by -o COPY."
@@ -115,7 +116,7 @@ def summary(
     from credit.doctor.idle_agents import idle_losses
     from credit.doctor.selected_outcomes import corrected_failures, selected_outcomes
     from credit.doctor.verdict_errors import verdict_errors
-    from credit.main_findings import MORE_ON_SYSTEMS, main_findings
+    from credit.main_findings import LOOK_FIRST, MORE_ON_SYSTEMS, main_findings
     from credit.methods.absent_outcomes import channels_instead
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
@@ -139,7 +140,7 @@ def summary(
     from credit.sides.verdict_changes import verdicts_by_system
 
     options = parse_options(method, option_texts)
-    traces, chosen = read_sides(sides, paths, **reading)
+    traces, chosen = read_sides(sides, paths, names_channels=not as_json, **reading)
     side = None if chosen is None else chosen.side
     plain: dict[str, Any] = {}
     last: list[str] = []
@@ -205,7 +206,7 @@ def summary(
     )  # fmt: skip
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
-        left["findings"] = [*map(dataclasses.asdict, findings)]
+        left["findings"] = [one.as_json() for one in findings]
         left["unread"] = [*map(dataclasses.asdict, unread)]
         left["unscored"] = [*map(dataclasses.asdict, unscored_ends(traces, success_at, calls=calls))]
         left["total"], left["price_gaps"] = dataclasses.asdict(total), gaps
@@ -227,13 +228,14 @@ def summary(
         console, ids = stdout(), traces.traces["trace"].to_pylist()
         unscored = int(np.sum(~np.isfinite(traces.reward[: len(paid)])))
         none = unscored == len(ids)
-        print_lines(console, NO_OUTCOME if none else "In short", [_line(one, traces, ids) for one in findings])
-        shown_causes = {(one.trace, one.event) for one in findings}
+        head = [one for one in findings if result.quiet or one.name != LOOK_FIRST]  # the table below begins with it
+        print_facts(console, "In short", ((one.name, _lines(one, traces, ids)) for one in head))
+        shown_causes = {(one.trace, one.event) for one in head}
         rest = [one for one in causes if (one.trace, one.event) not in shown_causes]
         may = any(one.beyond_chance is False for one in rest)
         print_lines(console, f"What {'may have gone' if may else 'else went'} wrong", told_causes(rest))
-        above = " ".join(one.told for one in findings)
-        beside = [f"{told[0].upper()}{told[1:]}." for told in (teams, systems) if told and told[1:] not in above]
+        above = " ".join(one.told for one in head)
+        beside = [f"{one[0].upper()}{one[1:]}." for one in (teams, systems) if one and one[1:] not in above]
         beside += [f"{end.words}." for end in result.endings if end.words not in above]
         if any(one.beyond_chance for one in causes) and not any(row.stands_out for row in differences.rows):
             beside.append(COUNTED)
@@ -247,8 +249,8 @@ def summary(
             console.print(f"--by {by} needs credit; without it there are tables by agent and by tool.", soft_wrap=True)
         _print_work(console, result, by, all_)
         shares = [failed.told() if failed else "", success_line(bought), repeats.told() if repeats else ""]
-        slow = [result.slowest] * (result.slowest not in above)
-        costs = [total_line(total, stated, of_prices), failed_without_count(traces), *shares, *slow, *gaps]
+        untold = [one for one in (*shares, result.slowest) if one[1:] not in above]
+        costs = [total_line(total, stated, of_prices), failed_without_count(traces), *untold, *gaps]
         print_lines(console, "", [*costs, *stated_lines(stated, len(ids), of_prices)])
         if result.quiet:
             _print_first(console, result, given_inputs(ctx), ids)
@@ -257,19 +259,19 @@ def summary(
         hints += [MORE_ON_SYSTEMS] * (compared is not None and chosen is None)
         hints += [TO_LABEL] if unscored and not channels_instead(traces) else []
         print_lines(console, "To do more", hints, apart=False)
-    leave(ctx, traces, allow_bad)
+    leave(ctx, traces, allow_bad, () if as_json or not result.endings else (RUN_ERROR, RUN_LIMIT))
 
 
-def _line(one: MainFinding, traces: Traces, ids: list[str]) -> str:
+def _lines(one: MainFinding, traces: Traces, ids: list[str]) -> list[str]:
     if not one.trace:
-        return f"{one.name}: {one.told}"
+        return [*one.lines]
     event, trace = "", cut_id(one.trace, ids, CUT)
     if one.event:
         import numpy as np
 
         members = np.flatnonzero(np.asarray(traces.graph.trace_ids)[: traces.sizes.events] == traces.index(one.trace))
         event = f"event {cut_id(one.event, traces.events['event'].take(members).to_pylist(), CUT)} of "
-    return f"{one.name}: {one.told} See {event}trace {trace}{'' if trace.endswith('…') else '.'}"
+    return [*one.lines, f"See {event}trace {trace}{'' if trace.endswith('…') else '.'}"]
 
 
 def _finite(row: dict[str, Any]) -> dict[str, Any]:

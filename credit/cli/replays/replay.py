@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from credit.cli.shared.answers import json_option, print_json, stderr, words
-from credit.cli.shared.commands import Command, Number
+from credit.cli.shared.commands import Command, Limit, Number
 from credit.cli.shared.engines import engine_option
 from credit.cli.shared.outputs import check_folder
 from credit.cli.shared.progress import progress_bar
@@ -45,10 +45,10 @@ _SHOWN = 10  # prefixes that did not reproduce, by name
 @click.option("--pause", type=Number(0), default=0.5, show_default=True, help="Seconds before a second try.")
 @click.option(
     "--seconds",
-    type=Number(0, min_open=True),
+    type=Limit(),
     default=3600.0,
     show_default=True,
-    help="Wall-clock time of a try; a run over it has failed.",
+    help="Wall-clock time of a try; a run over it has failed; inf: any.",
 )
 @click.option("--max-tokens", type=click.IntRange(1), help="Start no run once this many tokens have been spent.")
 @click.option(

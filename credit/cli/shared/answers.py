@@ -19,6 +19,7 @@ __all__ = [
     "explain",
     "json_option",
     "plain_table",
+    "print_facts",
     "print_json",
     "print_lines",
     "ruled_table",
@@ -139,6 +140,31 @@ def print_lines(console: Console, title: str, lines: Iterable[str], *, apart: bo
         console.print(words(line), soft_wrap=True)
     if told and apart:
         console.print()
+
+
+def print_facts(console: Console, title: str, facts: Iterable[tuple[str, Sequence[str]]]) -> None:
+    """Print names with a line for each fact of theirs, and an empty line; a terminal has what follows a break indented.
+
+    Examples:
+      >>> print_facts(stdout(), "In short", [("What failed", ["1 of 2 traces failed.", "v1 0 of 1, v2 1 of 1."])])
+      In short
+      What failed:
+        1 of 2 traces failed.
+        v1 0 of 1, v2 1 of 1.
+      <BLANKLINE>
+    """
+    from rich.text import Text
+
+    console.print(words(title, "bold"))
+    for name, lines in facts:
+        console.print(words(f"{name}:", "bold"), soft_wrap=True)
+        for line in lines:
+            text = words(line)
+            if console.is_terminal:
+                broken = text.wrap(console, max(console.width - 4, LEAST_TEXT))
+                text = Text("\n    ").join(part for part in broken)
+            console.print(Text("  ") + text, soft_wrap=True)
+    console.print()
 
 
 def plain_table(*columns: str) -> Table:

@@ -19,6 +19,7 @@ __all__ = [
     "READING_OPTIONS",
     "SEED",
     "Command",
+    "Limit",
     "Number",
     "Whole",
     "by_commas",
@@ -77,12 +78,12 @@ class Whole(click.IntRange):
 class Number(click.FloatRange):
     """The type of every option that is a number: a finite one. click lets NaN into any range."""
 
-    name = "number"
+    name, infinite = "number", False
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number of a text; others are refused by name."""
         number = super().convert(value, param, ctx)
-        if not math.isfinite(number):
+        if math.isnan(number) or (math.isinf(number) and not self.infinite):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
         return number
 
@@ -92,6 +93,15 @@ class Number(click.FloatRange):
 
     def __repr__(self) -> str:
         return super().__repr__() if self.min is not None or self.max is not None else repr(click.FLOAT)
+
+
+class Limit(Number):
+    """The type of every option that Python takes as a float above 0 up to which something may be: inf is no limit."""
+
+    infinite = True
+
+    def __init__(self) -> None:
+        super().__init__(0, min_open=True)
 
 
 SEED = Whole(0, 2**32 - 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
@@ -71,7 +71,8 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             "--rewards",
             type=_FILE,
             metavar="FILE",
-            help="Table of outcomes: columns `trace` and `reward`, also `rewards.NAME`; numbers, or words as pass.",
+            help="Table of outcomes: columns `trace` and `reward`, also `rewards.NAME`; numbers, or words as pass. "
+            "A `rater` names the person who gave them.",
         ),
         click.option(
             "--outcomes",
@@ -285,8 +286,14 @@ def read_traces(
     errors: str,
     orphans: str,
     limits: tuple[str, ...],
+    names_channels: bool = False,
 ) -> Traces:
     """Read logs, with a progress bar on standard error where that is a terminal.
+
+    Args:
+      paths, format_, columns, rewards, outcomes, types, groups, reward_channel, group_by, errors, orphans, limits: as
+        of `reads_logs`.
+      names_channels: whether the answer itself names the rewards that could be the outcome.
 
     Raises:
       NothingReadError: not one trace is usable.
@@ -318,7 +325,7 @@ def read_traces(
         )
     tell_sources(sources)
     check_channel(reward_channel, traces.reward_channels, traces.problems)
-    tell_channels(channels_instead(traces), traces.reward_channels)
+    tell_channels(channels_instead(traces), traces.reward_channels, again=names_channels)
     return traces
 
 
@@ -340,50 +347,61 @@ def check_channel(channel: str, logged: Iterable[str], problems: Iterable[Proble
     raise CreditError(f"no trace has a reward {channel!r}; {why or logs_have}")
 
 
-def tell_channels(others: str, names: Iterable[str]) -> None:
+def tell_channels(others: str, names: Iterable[str], *, again: bool = False) -> None:
     """Say on standard error which channels may be the outcome, where no trace has one.
 
     The last line of the command is the same command with the first of them.
+
+    Args:
+      others: what is said.
+      names: of the channels.
+      again: whether the answer says it, too, so that the last line alone is printed.
     """
     ctx = click.get_current_context(silent=True)
     if not others:
         return
-    stderr().print(words(f"No trace has an outcome: {others}"), soft_wrap=True)
+    if not again:
+        stderr().print(words(f"No trace has an outcome; {others}"), soft_wrap=True)
     if ctx is not None and ctx.get_parameter_source("reward_channel") != ParameterSource.COMMANDLINE:
         typed = [*ctx.command_path.split()[1:], *ctx.meta.get(ARGUMENTS, ()), "--reward-channel", next(iter(names))]
-        again = words(f"run: {shlex.join(['credit', *typed])}")
-        ctx.find_root().call_on_close(lambda: stderr().print(again, soft_wrap=True))
+        command = words(f"run: {shlex.join(['credit', *typed])}")
+        ctx.find_root().call_on_close(lambda: stderr().print(command, soft_wrap=True))
 
 
 def list_problems(
-    problems: tuple[Problem, ...], console: Console, *, all_: bool = False, in_full: bool = False
+    problems: tuple[Problem, ...],
+    console: Console,
+    *,
+    all_: bool = False,
+    in_full: bool = False,
+    told: Collection[str] = (),
 ) -> None:
     """Print what was refused or noted: how many of each kind, then a line each, the first twenty unless `all_`.
 
-    Notes of what the user knows (`_is_known`) have lines `in_full` alone.
+    Notes of what the user knows (`_is_known`), and of kinds that are `told` above, have lines `in_full` alone.
     """
     if not problems:
         return
     from graphs.problem_log import count_kinds
 
-    told = problems if in_full else tuple(problem for problem in problems if not _is_known(problem))
+    listed = problems if in_full else tuple(one for one in problems if one.kind not in told and not _is_known(one))
     heads = []
     for name, wrong in (("problems", True), ("notes", False)):
         kinds = count_kinds([problem for problem in problems if problem.is_failure == wrong])
         named = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
         heads += [f"{name} ({sum(kinds.values())}): {named}"] if kinds else []
-    rest = " (`credit validate` prints all)" * (len(told) < len(problems))
+    rest = " (`credit validate` prints all)" * (len(listed) < len(problems))
     console.print(words("; ".join(heads) + rest), soft_wrap=True)
-    listed = list(told) if all_ else condensed(told)
-    shown = listed if all_ else listed[:SHOWN]
+    lines = list(listed) if all_ else condensed(listed)
+    shown = lines if all_ else lines[:SHOWN]
     said: set[str] = set()
     for problem in shown:
         is_again = len(problem.expected) > LONG and problem.expected in said
         said.add(problem.expected)
         line = dataclasses.replace(problem, expected="the same as above") if is_again else problem
         console.print(words(f"  {line}"), soft_wrap=True)
-    if len(shown) < len(listed):
-        more = sum(problem.count for problem in listed[len(shown) :])  # one may stand for thousands
+    if len(shown) < len(lines):
+        more = sum(problem.count for problem in lines[len(shown) :])  # one may stand for thousands
         console.print(f"  … and {more} more; `credit validate --all` lists those of logs", soft_wrap=True)
 
 
@@ -411,8 +429,15 @@ def exit_code(read: HasProblems, allow_bad: bool) -> int:
     return REFUSED if failed and not allow_bad else 0
 
 
-def leave(ctx: click.Context, read: HasProblems, allow_bad: bool) -> NoReturn:
-    """List refusals on standard error, and exit with the code that tells whether there were any."""
+def leave(ctx: click.Context, read: HasProblems, allow_bad: bool, told: Collection[str] = ()) -> NoReturn:
+    """List refusals on standard error, and exit with the code that tells whether there were any.
+
+    Args:
+      ctx: of the command.
+      read: what it read.
+      allow_bad: whether refusals are allowed.
+      told: kinds of notes that its answer says itself, which are counted here.
+    """
     problems = read.problems
     if "policy_version" in str(ctx.params.get("by")):  # which the note on versions would advise
         from graphs.traces.batch_notes import BY_VERSION
@@ -420,5 +445,5 @@ def leave(ctx: click.Context, read: HasProblems, allow_bad: bool) -> NoReturn:
         problems = tuple(
             dataclasses.replace(problem, expected=problem.expected.removesuffix(BY_VERSION)) for problem in problems
         )
-    list_problems(problems, stderr())
+    list_problems(problems, stderr(), told=told)
     ctx.exit(exit_code(read, allow_bad))

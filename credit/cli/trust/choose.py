@@ -32,10 +32,10 @@ __all__ = ["choose"]
 @json_option
 @click.pass_context
 def choose(ctx: click.Context, /, paths: tuple[str, ...], allow_bad: bool, as_json: bool, **reading: Any) -> None:
-    """Recommend methods for logs: print the command to train with and its effect, then the reasons.
+    """Recommend methods for logs: print the command to train with and its effect, then why, then the alternatives.
 
-    The reasons are the evidence that the logs hold. The command uses only methods whose policy gradient has no bias:
-    what leaves that open is named, with the command for the case that it is not so.
+    The command uses only methods whose policy gradient has no bias: what leaves that open is named, with the command
+    for the case that it is not so.
     """
     from credit.advice import choose as go_through
     from credit.methods.running import has_outcomes
@@ -53,28 +53,47 @@ def choose(ctx: click.Context, /, paths: tuple[str, ...], allow_bad: bool, as_js
 
 
 def _print(console: Console, advice: Advice) -> None:
-    """The answer, then its reasons."""
+    """What to train with, why, and what else there is."""
+    from credit.advice import NO_UNITS
+
+    def say(text: str) -> None:
+        console.print(words(text), soft_wrap=True)
+
+    def say_command(use: str, command: str, effect: str) -> None:
+        if command == advice.command_if_so:
+            say(f"question: {advice.trial.question}")
+        say(f"{use}: {command}")
+        say(f"  {effect}")
+
     if not advice.command:
         why = "nothing; no unbiased method gives a number other than 0 here"
-        why = f"only if the following is not so: {advice.trial.unless}" if advice.trial.unless else why
-        console.print(words(f"to train: {why}"), soft_wrap=True)
-    for use, command, effect in advice.commands:
-        if command == advice.command_if_so:
-            console.print(words(f"question: {advice.trial.question}"), soft_wrap=True)
-        console.print(words(f"{use}: {command}"), soft_wrap=True)
-        console.print(words(f"  {effect}"), soft_wrap=True)
+        say(f"to train: {f'only if the following is not so: {advice.trial.unless}' if advice.trial.unless else why}")
+    others = [row for row in advice.commands if row[0].startswith("or") or row[0] == "to read"]
+    for row in advice.commands:
+        if row not in others:
+            say_command(*row)
+    why_of = {branch.method: branch.why for branch in advice.branches if branch.method}
+    if advice.trial.method in why_of:
+        say(f"why: {why_of[advice.trial.method]}")
     for kind, why in advice.trial.refused.items():
-        console.print(words(f"no {kind}: {why}"), soft_wrap=True)
+        say(f"no {kind}: {why}")
     if advice.trained_with:
-        console.print(words(f"trained with it: {advice.trained_with}"), soft_wrap=True)
-    for line in advice.warnings:
-        console.print(words(line), soft_wrap=True)
-    console.print(words(f"luck: {advice.luck}"), soft_wrap=True)
+        say(f"trained with it: {advice.trained_with}")
+    for line in (*advice.warnings, f"luck: {advice.luck}"):
+        say(line)
+    if others:
+        console.print()
+    for row in others:
+        say_command(*row)
     console.print()
     table = plain_table("unit", "in the logs", "allowed", "what it computes, or why none")
+    absent = [branch.unit for branch in advice.branches if branch.why == NO_UNITS]
     for branch in advice.branches:
-        table.add_row(branch.unit, words(branch.stated), branch.method or "–", words(branch.why))
+        if branch.unit not in absent:
+            table.add_row(branch.unit, words(branch.stated), branch.method or "–", words(branch.why))
     console.print(table, width=console.width)  # of sentences, which files have wrapped, too
+    if absent:
+        say(f"nothing to compare in these logs: {', '.join(absent)}")
     better: dict[tuple[str, str], list[str]] = {}
     for branch in advice.branches:
         for method, need in branch.needs.items():
@@ -85,13 +104,3 @@ def _print(console: Console, advice: Advice) -> None:
         for (method, need), units in better.items():
             needs.add_row(", ".join(units), method, words(need))
         console.print(needs, width=console.width)
-    console.print()
-    if any(question.answer for question in advice.questions):
-        questions = plain_table("question of the survey", "in the logs", "then", "measured here")
-        for question in advice.questions:
-            if question.answer:
-                questions.add_row(question.name, *map(words, (question.stated, question.advice, question.evidence)))
-        console.print(questions, width=console.width)
-    no = [question.name for question in advice.questions if not question.answer]
-    if no:
-        console.print(words(f"questions of the survey that these logs answer with no: {', '.join(no)}"), soft_wrap=True)

@@ -71,7 +71,8 @@
   const by_side = (one) => (sides ? `${sentence(sides.heads.map((head, i) => `in ${head} ${number(one.of_sides[i])} of ${plural(triage.sides[i], "trace")}`).join(", "))} ` : "");
   const said = (name, ...text) => make("p", {}, make("b", {}, `${name} `), ...text);
   const listed = (name, lines) => (lines.length < 2 ? lines.map((line) => said(name, ...[line].flat())) : [make("div", {}, make("b", {}, name), make("ul", {}, ...lines.map((line) => make("li", {}, ...[line].flat()))))]);
-  document.getElementById("lead").append(...findings.map((one) => said(`${one.name}${one.name.startsWith("What failed") ? of_log : ""}:`, ...prose(one.told), one.trace && " ", one.trace && opener(one.trace, one.event || undefined, "Show it"))));
+  document.getElementById("lead").append(...findings.flatMap((one) => listed(`${one.name}${one.name.startsWith("What failed") ? of_log : ""}:`,
+    one.lines.map((line, i) => [...prose(line), ...(one.trace && i === one.lines.length - 1 ? [" ", opener(one.trace, one.event || undefined, "Show it")] : [])]))));
 
   /* What stands behind them. */
   const whole = priced ? asked.total.money.total : paid && Math.abs(paid.total - asked.total.logged_money.total) <= 1e-6 * paid.total ? paid.total : null;
@@ -235,10 +236,10 @@
     const interval = (row) => (row.ratio ? ratio(row, ...apart([row.ratio.value, row.ratio.low, row.ratio.high], written, 3, 1)) : row.low != null ? ends(row) : row.without ?? "not compared");
     const bounds = sides.bounds.map((row) => ({ metric: bounded.has(row.metric) ? `${row.metric}, all traces` : row.metric, tasks: row.tasks,
       ...Object.fromEntries(["first", "second"].map((side, i) => [side, bound(row[side], !row.whole[i], 3)])) }));
-    const rows = sides.differences.flatMap((row) => [row, ...sides.kinds.filter((of) => of.is_shown && of.metric === row.metric)]).filter((row) => !(row.is_other && row.is_alike) && !row.is_repeated).concat(bounds), others = rows.filter((row) => row.is_other);
+    const rows = sides.differences.flatMap((row) => [row, ...sides.kinds.filter((of) => of.is_shown && of.metric === row.metric)]).filter((row) => !(row.is_other && row.is_alike) && !row.is_repeated).concat(sides.of_tools, bounds), others = rows.filter((row) => row.is_other);
     const columns = [["metric", (r) => (r.kind ? r.name : r.metric.replaceAll("_", " "))], ...["first", "second"].map((side, i) => [sides.heads[i], (r) => (typeof r[side] !== "number" ? r[side] : r.is_alike ? written(r.first, 3) : apart([r.first, r.second], written, 3)[i]), "n"]),
       ["change", (r) => (r.difference == null ? "" : r.is_alike ? "the same" : signs(r.difference, 3)), "n"], ["95 % interval", (r) => `${interval(r)}${r.mark ? ` ${r.mark}` : ""}`, "n"],
-      ["would be seen", (r) => (r.without !== "" ? "" : r.ratio?.seen ? `×${written(r.ratio.seen, 3)}` : r.seen == null ? "" : written(r.seen, 3)), "n"], ["tasks", (r) => `${r.is_of_some ? `${number(r.differing)} of ` : ""}${number(r.tasks)}${r.paired ? " shared" : ""}`, "n"]];
+      ["would be seen", (r) => (r.would_be_seen === "" ? "nothing" : r.would_be_seen ?? ""), "n"], ["tasks", (r) => `${r.is_of_some ? `${number(r.differing)} of ` : ""}${number(r.tasks)}${r.paired ? " shared" : ""}`, "n"]];
     const told = sides.lines.findIndex((line) => line.startsWith("What changed")), note = (line) => make("p", { class: "note" }, prose(sentence(line))); // that is in the lead
     section("sides", `Sides: ${sides.heads.join(" against ")}`,
       table(columns, rows.filter((row) => !row.is_other), "Sides", 15),

@@ -20,6 +20,7 @@ from graphs.traces.record import FLOAT_RANGE, LARGEST_FLOAT
 __all__ = [
     "OF_LABELS",
     "OF_TASKS",
+    "RATER",
     "REWARDS",
     "TASK_KIND",
     "TRACE",
@@ -49,7 +50,10 @@ OF_TASKS = {TASK_KIND: "what kind of task it is", "system": "which system or ver
 REWARDS = "rewards."
 """What the columns of several rewards begin with, in a table of them as in one of events."""
 
-OF_LABELS = ("rater", "note")
+RATER = "rater"
+"""The column that names the person who gave an outcome."""
+
+OF_LABELS = (RATER, "note")
 """Columns in which `credit label` keeps who gave an outcome, and why."""
 
 

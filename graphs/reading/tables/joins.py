@@ -18,6 +18,7 @@ from graphs.reading.tables.csv_rows import is_header, repeated_header, unfinishe
 from graphs.reading.tables.ids import id_text
 from graphs.reading.tables.join_rows import (
     OF_TASKS,
+    RATER,
     REWARDS,
     TRACE,
     ambiguous,
@@ -75,6 +76,8 @@ class Join:
     met: set[str] = dataclasses.field(default_factory=set)  # ids of the traces that passed
     refused: dict[str, Problem] = dataclasses.field(default_factory=dict)  # by id of a trace, why it was refused
     words: dict[str, str] = dataclasses.field(default_factory=dict)  # by trace, of rewards (`OutcomeWords.kept`)
+    rated: set[str] = dataclasses.field(default_factory=set)  # traces whose row names who gave the reward
+    has_rater: bool = True  # whether `rater` says who gave this reward: of several, who gave the outcome
     declared: Mapping[str, float] = dataclasses.field(default_factory=dict)  # what words of outcomes mean
     table: str = ""  # the name of the table of rewards
     table_of_groups: str = ""
@@ -160,6 +163,7 @@ class Join:
                     channel = column.removeprefix(REWARDS)
                     other = Join(channel, {}, {}, ProblemLog(), {}, met=self.met, refused=self.refused)
                     other.declared, other.of_both = self.declared, self.of_both
+                    other.has_rater = not key and len(further) == 1
                     other._fill(field, table, other.rewards, limits, column)
                     self.others.append(other)
                 if not key:
@@ -227,6 +231,8 @@ class Join:
                 problem = "ambiguous-id", field, value, WRITTEN_ALIKE
             if problem is None:
                 into[trace] = id_text(value) if field == "group" else float(value)
+                rater = row.get(RATER) if field == "reward" and self.has_rater else None
+                self.rated |= {trace} if rater is not None and str(rater).strip() else set()
                 for stated, cell in zip((self.kinds, self.systems), of_task.values(), strict=False):
                     if cell is not None and not is_missing_name(text := id_text(cell)):
                         stated[trace] = text.strip()
@@ -366,6 +372,8 @@ class Join:
             trace.rewards[self.channel] = self.rewards[name]
             of_log = WORDED.format(self.channel, ""), BY_PEOPLE.format(self.channel)
             trace.metrics = {key: one for key, one in trace.metrics.items() if not key.startswith(of_log)}
+            if name in self.rated:
+                trace.metrics[BY_PEOPLE.format(self.channel)] = 1.0
             if name in self.words:
                 trace.metrics[WORDED.format(self.channel, self.words[name])] = 1.0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -81,11 +82,16 @@ def numbers_of(command: click.Command, name: str = "") -> Iterator[tuple[str, cl
 
 
 def test_no_option_takes_what_is_no_finite_number() -> None:
-    """click lets NaN into any range: `replay --seconds nan` had no limit, `--score-failed nan` no outcomes."""
+    """click lets NaN into any range: `replay --seconds nan` had no limit, `--score-failed nan` no outcomes.
+
+    A limit may be inf, as in Python: `compose --max-advantage inf` was refused, and `limit=inf` is its advice.
+    """
     found = dict(numbers_of(cli))
     assert {" replay --seconds", " compose --max-advantage", " fit critic --lambda"} <= found.keys()
     for name, kind in found.items():
-        for text in ("nan", "inf", "-inf"):
+        is_limit = name in (" replay --seconds", " compose --max-advantage")
+        assert not is_limit or kind.convert("inf", None, None) == math.inf
+        for text in ("nan", "-inf", *["inf"] * (not is_limit)):
             with pytest.raises(click.BadParameter):
                 print(name, kind.convert(text, None, None))
 

@@ -270,9 +270,9 @@ def test_what_was_asked_comes_before_why_no_action_has_credit(tmp_path: Path) ->
     """Half a page on a method that nobody had asked for stood above errors and differences."""
     lines = [tool_log(f"t{i}", f"q{i}", float(i % 2), [("edit", None if i % 2 else "error: full")]) for i in range(20)]
     printed = run("summary", write(tmp_path / "x.jsonl", lines)).stdout
-    parts = ("What went wrong most: ", "Look at these first", "Failed against", "Work by agent", "To do more")
+    parts = ("What went wrong most:\n", "Look at these first", "Failed against", "Work by agent", "To do more")
     places = [printed.index(f"\n{part}") for part in (*parts, "No two traces share a task, so no action has credit")]
-    assert places == sorted(places) and printed.startswith("In short\nWhat failed: 10 of 20 traces with")
+    assert places == sorted(places) and printed.startswith("In short\nWhat failed:\n  10 of 20 traces with")
 
 
 def test_errors_that_are_not_named_are_counted(tmp_path: Path) -> None:
@@ -349,7 +349,7 @@ def test_a_person_says_what_a_success_is(tmp_path: Path) -> None:
     """Of graded outcomes all up to the median counted as failed, without a word."""
     log = write(tmp_path / "x.jsonl", [tool_log(f"t{i}", "q", i / 10, [("edit", None)] * i) for i in range(1, 10)])
     printed = run("summary", log).stdout
-    assert "What failed: 4 of 9 traces with an outcome are below 0.5, the median.\n" in printed
+    assert "What failed:\n  4 of 9 traces with an outcome are below 0.5, the median.\n" in printed
     assert "`--success-at` takes what you call a success." in printed.partition("To do more")[2]
     even = write(tmp_path / "even.jsonl", [tool_log(f"t{i}", "q", i / 10, [("edit", None)] * i) for i in range(1, 5)])
     assert "2 of 4 traces with an outcome are below 0.3, the next above the median 0.25." in run("summary", even).stdout
@@ -387,7 +387,7 @@ def test_failed_traces_stand_against_succeeded_ones(tmp_path: Path) -> None:
     failed = "12 of 24 traces with an outcome failed, 50 % (95 % interval 31 to 69 %)."
     assert found["headline"].startswith(f"{failed} More in failed ones: errors (")
     printed = run("summary", log).stdout
-    assert printed.startswith(f"In short\nWhat failed: {failed}\n")
+    assert printed.startswith(f"In short\nWhat failed:\n  {failed}\n")
     counts = "12 traces failed (outcome below 1), 12 succeeded."
     assert f"\nFailed against succeeded\n{counts} Compared between 24 tasks, one number each" in printed
     assert f"–: fewer than 8 tasks differ, or {LEAST_OF_BOTH} are there, or all alike" in printed
@@ -627,7 +627,7 @@ def test_the_head_cuts_long_ids_so_that_show_takes_them(tmp_path: Path) -> None:
     ids = [f"{number:08d}-8e66-4b0c-94f5-48ff0e9fd6af" for number in range(4)]
     logs = [tool_log(name, f"q{i}", 0.0, [("web", "error")]) for i, name in enumerate(ids)]
     log = write(tmp_path / "x.jsonl", logs)
-    line = next(line for line in run("summary", log).stdout.splitlines() if line.startswith("What went wrong most"))
+    line = next(line for line in run("summary", log).stdout.splitlines() if line.startswith("  See event "))
     assert line.endswith(" of trace 00000000-8e66…") and ids[0] not in line
     assert ids[0] in run("show", log, "--trace", line.split()[-1]).stdout
 

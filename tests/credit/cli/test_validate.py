@@ -71,18 +71,18 @@ def test_an_outcome_has_the_name_by_which_the_user_knows_it(tmp_path: Path) -> N
     (table := tmp_path / "runs.csv").write_text(f"run,task,agent,score_x,judge\n{rows}")
     mapped = ("--columns", "trace=run,group=task,reward=score_x,rewards.judge=judge")
     assert "from reward 'team', column 'score_x'\n" in re.sub(" +\n", "\n", run("validate", table, *mapped).stdout)
-    assert "What failed, by score_x: 2 of 4 traces" in run("summary", table, *mapped).stdout
+    assert "What failed, by score_x:\n  2 of 4 traces" in run("summary", table, *mapped).stdout
     assert re.search(r"reward channels +team \(score_x\), judge", run("card", table, *mapped).stdout)
     assert "team (score_x) 1, judge 0" in run("show", table, *mapped, "--trace", "1").stdout
     other = run("summary", table, *mapped, "--reward-channel", "judge").stdout
-    assert "What failed, by judge: 2 of 4 traces" in other and "score_x of 4 traces" in other and "team" not in other
+    assert "What failed, by judge:\n  2 of 4 traces" in other and "score_x of 4 traces" in other and "team" not in other
     assert "from reward 'score_x'" in run("validate", table, *mapped, "--reward-channel", "score_x").stdout
     (joined := tmp_path / "outcomes.csv").write_text(
         "trace,final_score\n" + "".join(f"{i},{i % 2}\n" for i in range(4))
     )
     given = (table, *mapped, "--rewards", joined)
     assert "from reward 'team', column 'final_score'\n" in re.sub(" +\n", "\n", run("validate", *given).stdout)
-    assert "What failed, by final_score: 2 of 4 traces" in run("summary", *given).stdout
+    assert "What failed, by final_score:\n  2 of 4 traces" in run("summary", *given).stdout
 
 
 def test_validate_lists_twenty_problems_and_counts_the_rest(tmp_path: Path) -> None:
@@ -139,12 +139,13 @@ def test_validate_does_not_call_outcomes_equal_that_differ_in_the_log(tmp_path: 
 def test_each_command_names_the_channel_that_may_be_the_outcome(command: str, tmp_path: Path) -> None:
     """Validate alone named it, and the others said that no trace has an outcome, and that `credit label` writes one."""
     path = write(tmp_path / "x.jsonl", [trace("a", "q", None, rewards={"tests": 1.0}), trace("b", "r", None)])
-    said = "1 of 2 traces has the reward 'tests': --reward-channel tests makes it the outcome"
+    said = "eward that could be it: tests (1 of 2 traces); `--reward-channel tests` takes it"
     result = run(command, path)
-    assert f"No trace has an outcome: {said}\n" in result.stderr and "credit label" not in result.output
+    assert "No trace has an outcome" in result.output and "credit label" not in result.output
+    assert result.output.count(said) == 1, "the head of a summary says it, and nothing else again"
     assert said not in run(command, path, "--reward-channel", "tests").output
     hints = overview(Findings.of(credit.read(path), {}))
-    assert f"{said}." in hints["hints"] and said in hints["findings"][0]["told"]
+    assert said in hints["findings"][0]["told"] and not any("reward-channel" in hint for hint in hints["hints"])
 
 
 def test_validate_says_how_to_bring_missing_outcomes_and_tasks(tmp_path: Path) -> None:
@@ -245,7 +246,7 @@ EVENT = {"id": "e", "type": "message", "agent": "solver"}
         ),
         (
             {"rewards": {"Team": 1}},
-            "2 of 2 traces have the reward 'Team': --reward-channel Team makes it the outcome; expected",
+            "reward that could be it: Team (2 of 2 traces); `--reward-channel Team` takes it; expected",
         ),
         ({}, "so no action has credit; expected rewards in the log"),
     ],

@@ -199,5 +199,5 @@ def test_rows_of_a_file_at_one_time_without_a_context_are_warned_of(
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         credit.run(credit.read(path), "turn_baseline")
-    words = "turn_baseline reads the order of agents, and in 2 traces several rows have one time"
+    words = "turn_baseline reads the order of agents, and in 2 traces several actions have one time or overlap"
     assert any(words in str(one.message) for one in found) == said

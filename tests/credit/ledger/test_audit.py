@@ -507,7 +507,8 @@ def test_a_claim_of_turn_baseline_is_told_by_the_values_that_it_rests_on(tmp_pat
     lines = []
     for name, turns, outcome in (("a", 1, 1.0), ("b", 2, 1.0), ("c", 2, 0.0), ("d", 1, 0.0)):
         events = [{"id": f"e{k}", "t": k, "type": "message", "agent": "xy"[k]} for k in range(turns)]
-        lines.append({"trace_id": name, "task_id": "q", "events": events, "edges": [], "rewards": {"team": outcome}})
+        edges = [{"src": "e0", "dst": "e1", "type": "causal"}] * (turns - 1)
+        lines.append({"trace_id": name, "task_id": "q", "events": events, "edges": edges, "rewards": {"team": outcome}})
     (tmp_path / "x.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     traces = credit.read(tmp_path / "x.jsonl")
     claims = {name: credit.run(traces, name) for name in ("rloo", "turn_baseline")}

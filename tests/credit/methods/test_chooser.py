@@ -127,7 +127,11 @@ def test_what_has_less_variance_and_no_bias_either_stands_beside_rloo_with_its_c
     assert "--method rloo" in found.command and beside(found) == {before: by_values, "or": by_turns}
     shown = CliRunner().invoke(cli, ["choose", str(path)]).output
     assert f"{before}: {by_values.replace('PATH...', str(path))}\n  standard deviation over 9 actions" in shown
-    assert "only where the logged values are, so the ledger is for reading" in shown
+    assert "claims are right only where the logged values are right; the ledger is for reading" in shown
+    # Alternatives stood before the reasons, and a table of a survey's questions behind all was half of the answer.
+    starts = ["to train: ", "why: return against", "trained with it: ", "luck: ", f"{before}: ", "or: ", "to read: "]
+    places = [shown.index(f"\n{start}") for start in (*starts[1:], "unit ", "nothing to compare in these logs: ")]
+    assert shown.startswith(starts[0]) and places == sorted(places) and "survey" not in shown
     some = advice(write(tmp_path / "y.jsonl", value=lambda i, k: 0.5 if k or i else float("nan")))
     assert beside(some) == {} == beside(advice(write(tmp_path / "z.jsonl")))
 

@@ -28,17 +28,15 @@ def tickets(
       moved: whether later tickets are of other kinds.
       more: how many times as many calls a run has after the release.
     """
-    rates, found = np.broadcast_to(rates, (2, 3)), []
-    for task in range(95):
-        start = rng.uniform(0, 29)
-        kind = rng.choice(3, p=[0.2, 0.3, 0.5] if moved and start > 13 else [0.5, 0.3, 0.2])
-        shift = rng.beta(0.5, 0.5)
-        for run in range(rng.choice(np.arange(1, 7), p=[0.2, 0.25, 0.25, 0.15, 0.1, 0.05])):
-            side = int(min(start + (rng.uniform(0, 9) if run else 0), 29.9) >= 15)
-            calls = rng.integers(1, 4) * (more if side else 1)
-            rate = rates[side, kind] * (1 + spread * (2 * shift - 1))
-            found.append((rng.binomial(calls, rate), calls, side, task, kind))
-    return tuple(np.array(found).T)
+    rates = np.broadcast_to(rates, (2, 3))
+    start, shift, parts = rng.uniform(0, 29, 95), rng.beta(0.5, 0.5, 95), [0.5, 0.3, 0.2]
+    kind = np.where(start > 13, *(rng.choice(3, 95, p=p) for p in (parts[::-1] if moved else parts, parts)))
+    task = np.repeat(np.arange(95), rng.choice(np.arange(1, 7), 95, p=[0.2, 0.25, 0.25, 0.15, 0.1, 0.05]))
+    again = np.append(False, task[1:] == task[:-1])
+    side = (start[task] + again * rng.uniform(0, 9, len(task)) >= 15).astype(int)
+    calls = rng.integers(1, 4, len(task)) * np.where(side, more, 1)
+    rate = rates[side, kind[task]] * (1 + spread * (2 * shift[task] - 1))
+    return rng.binomial(calls, rate), calls, side, task, kind[task]
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,8 @@ def test_few_tasks_have_a_difference_and_no_interval(tmp_path: Path) -> None:
     printed = run("metrics", log, "--sides", table).stdout
     assert "1 trace without a side" in printed
     assert "\ntraces: 6 and 6 of 7 and 6; 1 and 0 tasks are on one side only\n" in printed
-    assert "\nWhat changed from before to after: success 0 to 1, too few tasks to tell.\n" in printed
+    assert "\nWhat changed from before to after: success 0 to 1, no change shown.\n" in printed
+    assert "  nothing  " in printed and "\nnothing: tasks are too few for a *\n" in printed
 
 
 @pytest.mark.parametrize("shared", [0, 1, 6, 10])
@@ -208,11 +209,11 @@ def test_a_model_that_changed_with_the_date_is_named(tmp_path: Path) -> None:
     def told(sides: str) -> list[str]:
         found = json.loads(run("metrics", log, "--sides", sides, "--json").stdout)
         assert any(found["changed"] in line for line in found["lines"])
-        return re.findall("the sides differ in .*? to tell whether by chance|no model has .*? changed", found["but"])
+        return re.findall("the sides differ in .*?; it may be chance|no model has .*? changed", found["but"])
 
     assert told("before=2023-11-16") == [
         "the sides differ in model, too (big in 0 % against 100 %, small in 100 % against 0 % of traces; "
-        "tasks are too few to tell whether by chance",
+        "it may be chance",
         "no model has traces on both sides, so what it does cannot be told from what changed",
     ]
     assert told("model=small,big") == told("model=big,small") == []
@@ -261,14 +262,14 @@ def test_what_a_swapped_model_does_to_money_is_told_before_the_least_agents() ->
     """A sentence of five agents had no room for it, and named an agent that added 2 %."""
     parts = [
         AgentDifference(name, 0.0, amount, amount, ([], []))
-        for name, amount in zip(("a", "b", "c", "d e", "f"), (9.0, 8.0, 2.0, 1.1, 0.9), strict=True)
+        for name, amount in zip(("a", "b", "c", "d e f g", "h"), (9.0, 8.0, 2.0, 1.1, 0.9), strict=True)
     ]
     parts[1] = dataclasses.replace(parts[1], models=(["big"], ["mid"]), of_models=7.0, of_tokens=1.0)
     row = SideDifference("money", 0.0, 21.0, 21.0, None, None, 0.9, 0.001, None, 9, (9, 9), True, 9, {}, (9, 9))
     sides = Sides(("x", "y"), np.array([0, 1]), ("x", "y"))
     found = SideComparison(sides, [row], [], [], np.zeros(2), agents={"money": tuple(parts)})
-    told = "a +9, b +8 (big to mid +7, tokens +1), c +2, 2 others together +2; agents not tested"
-    assert found.by_agent() == f"money of a trace +21, undecided, by agent: {told}"
+    told = "a +9, b +8 (big to mid +7, tokens +1), c +2, 2 others together +2; agents: no change shown (too few tasks)"
+    assert found.by_agent() == f"money of a trace +21, no change shown, by agent: {told}"
 
 
 def test_a_prompt_that_leaves_the_cache_is_told_as_what_moved_money(tmp_path: Path) -> None:
@@ -487,9 +488,9 @@ def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first
     assert (found["loops"]["first"], found["loops"]["second"]) == (0, 1)
     assert (found["success"]["differing"], found["success"]["p"], found["tokens"]["differing"]) == (3, None, 12)
     printed = run(*command).stdout
-    assert re.search(r"\nsuccess  .* rose 3, fell 0, not tested  +12 shared\n", printed)
+    assert re.search(r"\nsuccess  .* rose 3, fell 0, not tested  +6 tasks one way  +12 shared\n", printed)
     assert (
-        "\nWhat changed from before to after: success 0 to 0.25, too few tasks to tell; up: "
+        "\nWhat changed from before to after: success 0 to 0.25, no change shown; up: "
         "loops of tool x, money, tokens generated, tool calls.\n"
         "Money for a success: before no success, after 0.000712, by means over the 12 tasks with outcomes on both "
         "sides (an interval takes 12 tasks that differ, 8 with a success); not tested.\n"
@@ -513,12 +514,12 @@ def test_a_change_is_never_called_nothing_where_success_was_not_tested() -> None
         found = SideComparison(sides, rows, [], lost, np.unique(task, return_inverse=True)[1])
         return f"{found.changed()} | {found.numbers()}"
 
-    few = "success 0 to 0.25, too few tasks to tell"
+    few = "success 0 to 0.25, no change shown"
     assert changed(success=untested, errors=same) == f"{few} | "
     assert changed(success=untested, x=numbered(1500.0 * side)) == f"{few} | other metrics changed: x"
     assert changed(success=untested, errors=numbered(1500.0 * side)) == f"{few}; up: errors | errors 0 to 1,500"
     assert changed(success=untested) == f"{few} | "
-    assert changed(success=same) == "success 0.5 to 0.5, undecided (-0.514 to +0.514) | "
+    assert changed(success=same) == "success 0.5 to 0.5, no change shown | "
 
 
 def test_a_sentence_for_a_boss_is_about_what_is_asked_of_a_change() -> None:
@@ -647,14 +648,14 @@ def test_a_success_that_missing_outcomes_make_has_no_star() -> None:
     compared, row = of_outcomes(first, second)
     assert row.p is not None and row.p < 0.05 and row.high is not None and row.high < 0 and not row.stands_out
     assert row.least_rest == (pytest.approx(7 / 12), pytest.approx(7 / 12)) and row.most_rest is not None
-    assert "not sure, since outcomes are missing" in compared.changed() and "0.583 to 0.583; as succ" in str(
+    assert "no change shown, since outcomes are missing" in compared.changed() and "0.583 to 0.583; as succ" in str(
         compared.but()
     )
-    assert row.why() == "beyond chance only as far as outcomes are known"
+    assert row.says() == "no change shown, since outcomes are missing"
     _, whole = of_outcomes(first.replace("?", "1"), second)
     assert whole.least_rest is None and whole.stands_out
     compared, few = of_outcomes(first.replace("?", "1").replace("1", "?", 1), second)
-    assert few.stands_out and "not sure" not in compared.changed()
+    assert few.stands_out and "missing" not in compared.changed()
 
 
 @pytest.mark.parametrize("paired", [True, False])
@@ -739,7 +740,8 @@ def test_what_no_interval_has_is_corrected_all_the_same() -> None:
     metrics = {"critical_steps": numbered(errors)} | {str(i): numbered(rng.random(24)) for i in range(20)}
     rows = {row.metric: row for row in side_differences(traces_of([f"q{i // 2}" for i in range(24)]), metrics, side)}
     row = rows["critical_steps"]
-    assert row.without == "has zeros" and row.why() == "undecided (beyond chance before correction for 21 rows)"
+    assert row.without == "has zeros" and row.says(brief=True) == "no change shown" and row.by_itself
+    assert row.would_be_seen == "10 tasks one way"
 
 
 def test_a_ratio_of_means_outside_the_interval_is_said() -> None:
@@ -838,7 +840,7 @@ def test_a_shift_of_the_mix_of_models_is_no_improvement_without_a_word(tmp_path:
     assert told["but"].startswith(f"the sides differ in {mix}")
     within = told["but"].split(mix)[1].split(")")[0]
     told = within.split("; ")
-    in_tasks = f"in {12 if shared else 60} tasks, (undecided|too few tasks to tell)"
+    in_tasks = f"in {12 if shared else 60} tasks, no change shown"
     for kind, one in zip(("big", "small"), told, strict=False):
         assert re.fullmatch(rf"{kind} [\d.]+ to [\d.]+ {in_tasks}", one)
     assert all(re.search(f"{in_tasks}$", one) for one in told) and len(told) == 2 + shared
@@ -846,7 +848,7 @@ def test_a_shift_of_the_mix_of_models_is_no_improvement_without_a_word(tmp_path:
         passed = np.array([float(line["rewards"]["team"]) for line in lines]).reshape(12, 2, 5)
         big = passed[:, 1, 1:].mean(1) - passed[:, 0, 0]
         small = passed[:, 1, 0] - passed[:, 0, 1:].mean(1)
-        assert told[2] == f"together {signed((big + small).mean() / 2)} in 12 tasks, undecided"
+        assert told[2] == f"together {signed((big + small).mean() / 2)} in 12 tasks, no change shown"
     even = [(i % 10 in (0, 6, 7, 1, 2)) ^ (i // 10 % 2) for i in range(120)]  # the same mix on both sides
     table.write_text("trace,side\n" + "".join(f"t{i},{('old', 'new')[side]}\n" for i, side in enumerate(even)))
     assert "the sides differ" not in run("metrics", log, "--sides", table).stdout
@@ -1344,12 +1346,12 @@ def test_success_is_found_in_eight_tasks_whatever_number_of_other_metrics(tmp_pa
     found = {row.metric: row for row in side_differences(traces, metrics, side)}
     assert found["success"].stands_out and found["success"].rows == 1 and found["success"].p == 2 / 2**8
     assert {row.rows for name, row in found.items() if name != "success"} == {12}
-    assert found["m0"].why() == "too few tasks to tell"  # 2 / 2⁸ times 12
+    assert found["m0"].says() == "no change shown (too few tasks)"  # 2 / 2⁸ times 12
     # As failed and succeeded traces of one task are.
     one = side_differences(traces_of(["q"] * 80), {"success": numbered(good)}, side)[0]
     assert one.in_these and one.differing == 1 and one.low is None and one.without == "rose 1, fell 0"
     untested = side_differences(traces_of(["q"] * 14), {"success": numbered(good[:14])}, side[:14])[0]
-    assert untested.p is None and untested.why() == "too few tasks to tell"
+    assert untested.p is None and untested.says() == "no change shown (too few tasks)"
 
 
 @pytest.mark.slow
@@ -1381,9 +1383,20 @@ def test_what_one_task_does_is_said_of_these_tasks_alone() -> None:
     for rose, fell, runs in ((1, 0, 5), (3, 0, 2), (5, 0, 2), (7, 1, 2)):  # fewer than 8 differ, or not
         row = of_changes(rose, fell, 10 - rose - fell, runs)
         assert (row.stands_out, row.in_these, row.mark) == (False, True, "°")
-        assert row.in_short() == row.why() == "in the tasks seen, not surely in others"
+        assert row.says() == "shown in these 10 tasks only"
     assert of_changes(6, 0, 4, 2).mark == of_changes(8, 0, 2, 2).mark == "*"  # 2 / 2⁶
     assert of_changes(3, 2, 5, 2).mark == of_changes(6, 4, 0, 2).mark == ""
+
+
+def test_of_few_tasks_what_would_be_seen_is_how_many_move_one_way() -> None:
+    """The column was blank where tasks are few, and had 1.2 where no numbers of 8 tasks pass 12 tests."""
+    row = of_changes(3, 2, 5, 2)
+    assert row.would_be_seen == "6 tasks one way" and row.says() == "no change shown (6 tasks one way would be)"
+    assert of_changes(6, 0, 4, 2).stands_out and not of_changes(5, 0, 5, 2).stands_out
+    assert of_changes(0, 0, 9, 2).would_be_seen == "6 tasks one way" and of_changes(0, 0, 9, 2).says() == "the same"
+    assert of_changes(2, 1, 2, 2).would_be_seen == "" and of_changes(4, 2, 0, 1).would_be_seen == ""  # 6 traces a side
+    assert row.corrected(0.5, 1.0, 5).would_be_seen == "8 tasks one way"
+    assert row.corrected(0.5, 1.0, 26).would_be_seen == ""  # 11 of 10
 
 
 @pytest.mark.parametrize("worlds", [100, pytest.param(3000, marks=pytest.mark.slow)])
@@ -1404,7 +1417,7 @@ def test_an_interval_that_leaves_out_no_difference_is_not_called_within_chance()
     metrics["planned"] = numbered(np.where(side == 1, np.repeat(apart, 2), 0.0))
     found = side_differences(traces_of([f"q{i // 2}" for i in range(24)]), metrics, side)[-1]
     assert found.low is not None and found.low > 0 and not found.stands_out
-    assert found.why() == "undecided (beyond chance before correction for 41 rows)"
+    assert found.by_itself
 
 
 APART: dict[str, tuple[str, Callable[[np.random.Generator, int], np.ndarray], float]] = {
@@ -1441,7 +1454,7 @@ def test_a_star_and_an_interval_without_0_say_one_thing(world: str, seeds: int, 
         if low is None or high is None:
             continue
         assert row.stands_out == (not low <= nothing <= high), (seed, row)
-        assert row.stands_out or row.in_these or row.why() in ("undecided", "too few tasks to tell", "the same")
+        assert row.stands_out or row.in_these or row.says().startswith(("no change shown", "the same"))
         if tasks >= 16:  # of fewer, mostly alike, those have one in which many differ
             held.append(low <= at <= high)
     known_to = 2 * (0.05 * 0.95 / len(held)) ** 0.5  # two standard errors; an exact test of 0 holds it more often
@@ -1459,7 +1472,7 @@ def test_a_shift_of_models_that_no_test_finds_is_told(tmp_path: Path) -> None:
     log, table = write(tmp_path / "x.jsonl", lines), tmp_path / "sides.csv"
     table.write_text("\n".join(sides))
     told = json.loads(run("metrics", log, "--sides", table, "--json").stdout)
-    mix = re.search(r"the sides differ in model, too \((.*?), (.*?) of traces; undecided\)", told["but"])
+    mix = re.search(r"the sides differ in model, too \((.*?), (.*?) of traces; it may be chance\)", told["but"])
     assert mix is not None and {*mix.groups()} == {"big in 25 % against 63 %", "small in 75 % against 38 %"}
 
 
@@ -1514,7 +1527,7 @@ def test_an_end_of_an_interval_that_was_moved_has_a_mark(tmp_path: Path) -> None
     }
     assert rows["success"]["moved"] and rows["success"]["low"] == 0 and rows["success"]["p"] > 0.05
     printed = run("metrics", log, "--sides", "model").stdout
-    assert ": success 0.1 to 0.45, undecided (0 to +0.664)." in printed  # an end of "+0" looked as if it were above 0
+    assert ": success 0.1 to 0.45, no change shown." in printed
     assert re.search(r"\nsuccess .* 0 to \+0\.664 +†", printed) and "† an end of the interval was moved" in printed
     lines[18], lines[19] = (line | {"rewards": {"team": float(i)}} for i, line in enumerate(lines[18:20]))
     lines[20], lines[21] = (line | {"rewards": {"team": float(i)}} for i, line in enumerate(lines[20:22]))
@@ -1628,7 +1641,7 @@ def test_an_agent_whose_own_cost_changed_is_named_where_the_sum_is_undecided(tmp
     told = json.loads(run("metrics", log, *table, "--json").stdout)
     (money,) = [row for row in told["differences"] if row["metric"] == "money"]
     assert not money["stands_out"] and told["changed"].endswith("; up: money of drafter")
-    sentence = "money of a trace -0.000049, undecided, by agent: classifier -0.00045, "
+    sentence = "money of a trace -0.000049, no change shown, by agent: classifier -0.00045, "
     drafter = "drafter +0.0004* (small to large +0.0004)"
     for of in (told["by_agent"], told["origin"]):
         assert f"{sentence}{drafter}, 1 other +0.000001" in of and of.endswith("; * beyond chance")
@@ -1636,8 +1649,8 @@ def test_an_agent_whose_own_cost_changed_is_named_where_the_sum_is_undecided(tmp
     same = [*prices.read_text().splitlines()[:2], "large,0,1", ""]
     prices.write_text("\n".join(same))
     told = json.loads(run("metrics", log, *table, "--json").stdout)
-    assert "drafter" not in told["changed"] and told["by_agent"].endswith("; agents undecided")
-    assert not any("agents undecided" in line for line in told["lines"])
+    assert "drafter" not in told["changed"] and told["by_agent"].endswith("; agents: no change shown")
+    assert not any("agents: no" in line for line in told["lines"])
 
 
 @pytest.mark.slow

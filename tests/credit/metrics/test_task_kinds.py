@@ -23,7 +23,7 @@ from credit.reports.trace_numbers import numbered
 from credit.sides.chosen_sides import Sides
 from credit.sides.compare_sides import compare_costs, compare_sides
 from credit.sides.side_comparison import SideComparison
-from credit.sides.side_rows import SideDifference
+from credit.sides.side_rows import SideDifference, corrected_rows
 from credit.sides.task_kind_changes import task_kind_changes
 from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
@@ -62,16 +62,16 @@ ALIKE = {"auto": [BETTER] * 10, "water": [([1.0], [1.0])] * 3}
 def test_no_side_is_better_than_in_the_tasks_where_only_runs_tell_it() -> None:
     """ "v2 is better than v1" was said of three tasks that rose, and a kind of 5 was starred beside one of 7 and 1."""
     three = compared(traces_of({"": [BETTER] * 3 + [([0.0] * 2, [0.0] * 2)] * 7}))
-    told = "v2 did better than v1 in the 10 tasks seen (success 0 to 0.3); other tasks may differ"
-    assert three.in_short().startswith(told)
-    assert three.changed().startswith("success 0 to 0.3, in the tasks seen, not surely in others")
+    told = "v2 did better than v1 (success 0 to 0.3, shown in these 10 tasks only)."
+    assert three.in_short() == [told]
+    assert three.changed().startswith("success 0 to 0.3, shown in these 10 tasks only")
     only = compared(traces_of({"auto": [BETTER] * 3 + [([0.0] * 2, [0.0] * 2)] * 7, "water": [([1.0], [1.0])] * 3}))
-    told = "v2 did better for auto (in the 10 tasks seen, success 0 to 0.3); other tasks may differ"
-    assert only.in_short().startswith(told)
+    told = "v2 did better for auto (success 0 to 0.3, shown in these 10 tasks only)."
+    assert only.in_short()[0].startswith(told)
     same, kinds = ([1.0, 1.0], [1.0, 1.0]), {"bugfix": [BETTER] * 5, "refactor": [BETTER] * 7 + [WORSE]}
     beside = compared(traces_of({kind: [*tasks, *[same] * (10 - len(tasks))] for kind, tasks in kinds.items()}))
     assert {row.kind: row.mark for row in beside.kinds} == dict.fromkeys(kinds, "°")
-    assert beside.rows[0].mark == "*" and beside.in_short().startswith("v2 is better than v1 (success 0.4")
+    assert beside.rows[0].mark == "*" and beside.in_short()[0].startswith("v2 is better than v1 (success 0.4")
 
 
 def test_a_side_that_is_better_names_the_kind_that_most_of_it_comes_from() -> None:
@@ -79,10 +79,10 @@ def test_a_side_that_is_better_names_the_kind_that_most_of_it_comes_from() -> No
     same = [([1.0, 1.0], [1.0, 1.0])] * 8
     one = compared(traces_of({"refund": [BETTER] * 5 + same[:5], "login": [BETTER] * 2 + same}))
     assert one.rows[0].mark == "*" and {row.kind: row.mark for row in one.kinds} == {"refund": "°", "login": ""}
-    told = "v2 is better than v1 (success 0.65 to 1), most of all for refund (in the 10 tasks seen, 0.5 to 1)"
-    assert one.in_short().startswith(told)
+    most = "refund (success 0.5 to 1, shown in these 10 tasks only)"
+    assert one.in_short()[0] == f"v2 is better than v1 (success 0.65 to 1), most of all for {most}."
     both = compared(traces_of({"refund": [BETTER] * 5 + same[:5], "login": [BETTER] * 5 + same[:5]}))
-    assert both.in_short().startswith("v2 is better than v1 (success 0.5 to 1).")
+    assert both.in_short()[0].startswith("v2 is better than v1 (success 0.5 to 1).")
 
 
 def test_a_side_that_is_better_in_one_kind_and_worse_in_another_is_told() -> None:
@@ -97,7 +97,7 @@ def test_a_side_that_is_better_in_one_kind_and_worse_in_another_is_told() -> Non
     assert "; for theft 1 to 0 and auto 0 to 0.909, beyond chance" in found.changed()
     assert found.by_kind().startswith("success by kind of task: auto 0 to 0.909 in 11 tasks, beyond chance; theft 1 ")
     assert found.by_kind().endswith(
-        "; water 0 to 1 in 3 tasks, rose 3, fell 0: too few tasks to tell"
+        "; water 0 to 1 in 3 tasks, no change shown (too few tasks)"
     )  # it was a bare number
     told: dict[str, Any] = found.as_json()
     assert [row["kind"] for row in told["kinds"]] == ["auto", "theft", "water"]
@@ -106,29 +106,15 @@ def test_a_side_that_is_better_in_one_kind_and_worse_in_another_is_told() -> Non
     assert star.startswith("* beyond chance: p < 0.05, corrected for the tests of its part: success 1, kinds of task 2")
 
 
-def test_a_kind_that_moves_the_other_way_is_told_beside_the_one_that_is_told() -> None:
-    """ "r2 is worse for property" left out that travel rose from 0.317 to 0.625."""
-    up, down, same = ([0.0], [1.0]), ([1.0], [0.0]), ([1.0], [1.0])
-    kinds = {"auto": [WORSE] * 10, "travel": [up] * 6 + [down] * 2 + [same] * 2, "water": [up] + [same] * 9}
-    found = compared(traces_of(kinds))
-    assert {row.kind: row.is_told for row in found.kinds} == {"auto": True, "travel": False, "water": False}
-    told, *others = found.in_short().removesuffix(".").split("; ")
-    assert told.startswith("v2 is worse for auto (success 1 to 0)")
-    assert [one for one in others if "travel" in one] == ["success of travel 0.4 to 0.8, undecided"]
-    assert "water" not in found.in_short()  # 0.1 is little
-    rising = compared(traces_of(kinds | {"auto": [BETTER] * 10}))
-    assert "travel" not in rising.in_short(), "the same way"
-
-
 def test_a_change_of_all_kinds_is_told_of_all_tasks_and_not_of_one() -> None:
     """ "codex 0.146.0 is worse for bugfix (success 0.857 to 0.333)" was all of a fall of every kind, 0.8 to 0.367."""
     kinds = {"bugfix": [WORSE] * 8 + [([1.0] * 2, [1.0] * 2)], "feature": [WORSE] * 7 + [([1.0] * 2, [1.0] * 2)] * 2}
     found = compared(traces_of(kinds | {"docs": [([1.0] * 2, [0.0, 1.0])] * 4 + [([1.0] * 2, [1.0] * 2)] * 5}))
     assert found.rows[0].worth_telling and any(row.worth_telling for row in found.kinds)
-    assert found.in_short().startswith("v2 is worse than v1 (success 1 to 0.37)")
-    mixed = compared(traces_of(MIXED)).in_short()
-    assert mixed.startswith("v2 is better for auto (success 0 to 0.909) and worse for theft (success 1 to 0); over all")
-    assert "; over all tasks success 0.417 to 0.542, undecided (" in mixed
+    assert found.in_short()[0].startswith("v2 is worse than v1 (success 1 to 0.37)")
+    mixed = " ".join(compared(traces_of(MIXED)).in_short())
+    assert mixed.startswith("v2 is better for auto (success 0 to 0.909) and worse for theft (success 1 to 0). ")
+    assert mixed.endswith(" Success over all tasks: no change shown (0.417 to 0.542).")
 
 
 def test_a_kind_in_which_no_task_differs_is_the_same() -> None:
@@ -138,7 +124,7 @@ def test_a_kind_in_which_no_task_differs_is_the_same() -> None:
 
 
 def test_kinds_without_shared_tasks_say_that_these_are_too_few() -> None:
-    """`12 tasks, too few tasks to tell` stood there, and a cost was a bare number."""
+    """`12 tasks, too few tasks` stood there, and a cost was a bare number."""
     traces = traces_of({"auto": [BETTER] * 12, "water": [BETTER] * 6})
     _, sides = Sides.joined("system", traces)
     assert sides is not None
@@ -147,8 +133,8 @@ def test_kinds_without_shared_tasks_say_that_these_are_too_few() -> None:
     apart = dataclasses.replace(traces, traces=traces.traces.set_column(place, "task", pa.array(own)))
     cost = numbered(np.exp(np.random.default_rng(0).normal(size=traces.sizes.traces)) * np.where(sides.side == 1, 9, 1))
     found = compare_sides(apart, sides, trace_metrics(apart) | {"tokens": cost})
-    assert found.by_kind().endswith("; water 0 to 1 in 12 tasks, too few tasks to tell")
-    assert re.search(r", water [.\d]+ to [.\d]+ \(too few tasks to tell\);", found.costs_by_kind())
+    assert found.by_kind().endswith("; water 0 to 1 in 12 tasks, no change shown (too few tasks)")
+    assert re.search(r", water [.\d]+ to [.\d]+ \(no change shown\);", found.costs_by_kind())
 
 
 def with_costs_of(times: dict[str, float], tasks: int = 10) -> SideComparison:
@@ -323,11 +309,22 @@ def test_stars_of_sides_alike_are_one_in_twenty_and_intervals_hold_the_truth(wor
         assert 0.93 - known_to <= np.mean(rights) <= most, (of, len(rights), np.mean(rights))
 
 
-def test_an_interval_beside_a_corrected_test_says_that_it_is_of_one_test() -> None:
-    """`undecided after correction (+0.02 to +0.4)` read as a change that is there and is not."""
-    row = compared(traces_of(MIXED)).kinds[0]
-    row = dataclasses.replace(row, p=0.1, here=0.1, alone=0.02, low=0.02, high=0.4, rows=5)
-    assert row.in_short() == "undecided (+0.02 to +0.4 before correction for 5 tests)"
+@pytest.mark.parametrize("worlds", [60, pytest.param(3000, marks=pytest.mark.slow)])
+def test_kinds_that_cost_the_same_have_a_mark_of_either_kind_in_one_of_twenty_worlds(worlds: int) -> None:
+    """The tests over tasks and over runs were corrected apart: 6.1 % had a mark where tasks had as many runs."""
+    marks = []
+    for seed in range(worlds):
+        rng = np.random.default_rng(seed)
+        kind = np.repeat(np.arange(of := rng.integers(2, 7)), rng.integers(3, 16))
+        task = np.tile(np.arange(len(kind)).repeat(rng.integers(1, 5)), 2)
+        size = rng.normal(size=of)[kind[task]] + rng.normal(0, rng.choice([0.2, 0.6]), len(task))
+        costs = {name: numbered(np.exp(size + rng.normal(0, 0.3, len(task)))) for name in ("tokens", "wall_clock")}
+        names, side = [f"k{i}" for i in range(of)], np.repeat([0, 1], len(task) // 2)
+        rows = task_kind_changes((names, kind[task]), side, task, costs, np.zeros(len(task), bool))
+        marks.append(any(row.is_told for row in rows))
+    assert np.mean(marks) <= 0.05 + 2 * (0.05 * 0.95 / worlds) ** 0.5
+    both = dataclasses.replace(rows[0], p=0.5, here=0.03, ratio=None, low=None, high=None)
+    assert [corrected_rows([one])[0].here for one in (both, dataclasses.replace(both, p=None))] == [0.06, 0.03]
 
 
 def of_one_side(**kinds: tuple[int, int, int, int]) -> SideComparison:
@@ -345,15 +342,17 @@ def of_one_side(**kinds: tuple[int, int, int, int]) -> SideComparison:
 def test_a_change_of_the_mix_of_kinds_is_no_change_of_success() -> None:
     """Simpson's paradox: each kind rose, and the second side ran more of the hard one."""
     found = of_one_side(easy=(54, 60, 19, 20), hard=(6, 20, 21, 60))
-    numbers = "success 0.6 to 0.65 within kinds of task, undecided (-0.088 to +0.19)"
-    mix = "the mix of tasks changed: easy 60 of 80 (75 %) to 20 of 80 (25 %)"
-    assert found.in_short() == f"v2 is not surely better or worse than v1: {numbers}; {mix}."
-    assert found.changed() == numbers and mix in found.but()
+    numbers = "0.6 to 0.65 within kinds of task"
+    mix = "he mix of tasks changed: easy 60 of 80 (75 %) to 20 of 80 (25 %)"
+    assert found.in_short() == [f"Success: no change shown ({numbers}).", f"T{mix}."]
+    assert found.changed() == f"success {numbers}, no change shown" and f"t{mix}" in found.but()
     (row,) = (row for row in found.rows if row.metric == "success")  # the table has one comparison, with its interval
     assert not row.mark and row.within == 2 and row.p is not None and row.p > 0.3
     assert [row.first, row.second, row.low, row.high] == pytest.approx([0.6, 0.65, -0.088, 0.19], abs=0.0006)
     risen = of_one_side(easy=(45, 60, 20, 20), hard=(0, 20, 20, 60))
-    assert risen.in_short().startswith("v2 is better than v1 (success 0.375 to 0.667 within kinds of task); the mix")
+    assert " ".join(risen.in_short()).startswith(
+        "v2 is better than v1 (success 0.375 to 0.667 within kinds of task). The mix"
+    )
 
 
 def of_costs(seed: int, ratio: float) -> SideComparison:
@@ -422,15 +421,17 @@ def test_a_fall_within_kinds_is_told_though_their_mix_changed() -> None:
         {"easy": (36, 40, 18, 40), "hard": (30, 40, 12, 40)},  # the mix is the same
     ):
         found = of_one_side(**kinds)
-        assert found.in_short().startswith("v2 is worse than v1 (success ") and found.rows[0].mark == "*"
+        assert found.in_short()[0].startswith("v2 is worse than v1 (success ") and found.rows[0].mark == "*"
 
 
 def test_a_mix_that_hides_a_rise_beyond_chance_is_no_fall() -> None:
     found = of_one_side(easy=(140, 200, 40, 40), hard=(0, 40, 40, 200))
-    assert found.in_short().startswith("v2 is better than v1 (success 0.35 to 0.6 within kinds of task); the mix")
+    assert " ".join(found.in_short()).startswith(
+        "v2 is better than v1 (success 0.35 to 0.6 within kinds of task). The mix"
+    )
 
 
 def test_sides_without_a_kind_in_common_are_told_as_before() -> None:
     found = of_one_side(easy=(36, 40, 0, 0), hard=(0, 0, 12, 40))
-    assert found.in_short().startswith("v2 is worse than v1 (success ")
+    assert found.in_short()[0].startswith("v2 is worse than v1 (success ")
     assert "no task is on both sides: those of one may be harder" in found.but()

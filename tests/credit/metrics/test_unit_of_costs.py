@@ -60,7 +60,7 @@ def test_an_agent_that_helps_little_is_in_what_was_lost_with_its_part_of_the_mon
     log = logged(tmp_path, money=money)
     more = ["--prices", str(tmp_path / "prices.csv")] if priced else []
     shown = CliRunner().invoke(cli, ["summary", str(log), *more]).stdout
-    (lost,) = (line for line in shown.splitlines() if line.startswith("What was lost"))
+    lost = shown.partition("\nWhat was lost:\n")[2].partition("\nLook first:")[0].partition("\n\n")[0]
     alike = next(line for line in shown.splitlines() if line.startswith("Traces that succeeded"))
     if not unit:
         assert "critic" not in lost and " % of the tokens generated)" in alike
@@ -75,7 +75,8 @@ def test_an_agent_that_helps_little_is_in_what_was_lost_with_its_part_of_the_mon
     plain = json.loads(CliRunner().invoke(cli, ["summary", str(log), "--json", *more]).stdout)["findings"]
     page = overview(Findings.of(traces, {}, prices=prices))["findings"]
     for findings in (plain, page):
-        assert lost == next(f"What was lost: {one['told']}" for one in findings if one["name"] == "What was lost")
+        told = next(one["lines"] for one in findings if one["name"] == "What was lost")
+        assert lost.splitlines() == [f"  {line}" for line in told]
 
 
 def test_what_helps_or_costs_little_is_not_lost(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_killed_runs_of_no_known_task_count_on_their_side(shared: bool) -> None:
     assert (ends.first, ends.second, ends.stands_out, ends.refused) == (0, 0, False, {UNTOLD: 12})
     assert (ends.untold, ends.asked, ends.traces) == ((3, 9), (144, 120), (141, 111))
     assert ends.least_rest == ends.most_rest == (3 / 144, 9 / 120)
-    assert ends.why() == "the same as far as tasks are known" and ends.tasks == (TASKS if shared else 2 * TASKS)
+    assert ends.says(brief=True) == "no change shown" and ends.tasks == (TASKS if shared else 2 * TASKS)
     bound = "with the 3 of a and 9 of b whose task is not known, early ends are 0.0208 to 0.075"
     assert bound in found.but() and f"W{bound[1:]}." in found.caveats()
     assert {row.metric: (row.first, row.second) for row in found.bounds}["ended_early"] == (3 / 144, 9 / 120)

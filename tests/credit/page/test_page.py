@@ -59,7 +59,7 @@ def trace(number: int, *, group: str = "q", agent: str = "solver", text: str = "
     agents = [{"id": "lead", "role": "lead"}, {"id": agent, "role": "worker", "parent": "lead"}]
     return {
         "trace_id": f"{group}{number}", "task_id": group, "agents": agents, "events": events,
-        "rewards": {"team": float(number % 2)},
+        "edges": [{"src": "b", "dst": "c", "type": "spawn"}], "rewards": {"team": float(number % 2)},
     }  # fmt: skip
 
 
@@ -261,6 +261,7 @@ def test_a_baseline_that_counts_ended_traces_as_0_is_pointed_out(parts: Any, tmp
     longer = trace(1)
     longer["events"] += [{"id": "f", "type": "message", "agent": "third", "value": 0.5}]
     longer["agents"] += [{"id": "third"}]
+    longer["edges"] += [{"src": "e", "dst": "f", "type": "causal"}]
     log = written(tmp_path, [trace(0), longer])
     methods = overview(findings_of(credit.read(log)))["methods"]
     assert [methods[name]["note"] for name in METHODS] == ["", note, ""]
@@ -448,6 +449,7 @@ def test_a_long_trace_to_look_at_leaves_room_to_the_next(tmp_path: Path, monkeyp
         {"id": f"{draw.random()}", "type": "tool_call", "agent": "solver", "tool": "t", "status": "error"}
         for _ in range(500)
     ]
+    records[0]["edges"] = []
     monkeypatch.setattr("credit.page.html.LARGEST", 1)
     monkeypatch.setattr("credit.page.html.ROOM", 2500)
     head, _ = embedded(page(Findings.of(credit.read(written(tmp_path, records)), {}))[0])

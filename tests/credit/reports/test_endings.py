@@ -382,7 +382,7 @@ def test_runs_that_broke_off_are_compared_with_outcomes_and_between_sides(tmp_pa
     (last,) = triage(traces).suspects
     assert (last.trace, last.event, last.traces, last.outcome) == ("t3", "e3", 10, 0)
     assert triage(traces).quiet.startswith("Nothing else stands out") and "tokens" not in triage(traces).quiet
-    assert triage(traces).look_first() == f"{told.words}. {triage(traces).quiet}"
+    assert triage(traces).look_first() == [f"{told.words}.", triage(traces).quiet]
     sides = np.arange(40) >= 20
     early = with_costs(traces, trace_metrics(traces))["ended_early"]
     assert early.value.tolist() == [0.0, 0.0, 0.0, 1.0] * 10
@@ -466,3 +466,29 @@ def test_what_failed_is_said_of_graded_outcomes(tmp_path: Path) -> None:
         "0 of 4 failed ones (outcome below 0.3) and 0 of 12 succeeded ones"
         in triage(read(log), success_at=0.3).endings[0].words
     )
+
+
+def test_a_run_that_ends_in_an_error_is_shown_at_that_error_and_told_once(tmp_path: Path) -> None:
+    """The table showed what the agent had said before, `step 0.821237 {"file"…`, and the error itself as a second
+    cause of the same runs; the note of reading had one of them once more, with advice on its reward."""
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.usage.output_tokens": 5}
+    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "coder"}
+    killed = {"status": {"code": 2, "message": "worker killed"}}
+    spans = []
+    for run in range(3):
+        above, lines = agent | {"gen_ai.agent.name": "lead"}, 3 * run
+        trace = {"trace": f"{run + 1:032x}"}
+        said = chat | {"gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": [
+            {"type": "text", "content": "step 0.82"}]}])}  # fmt: skip
+        spans += [span(lines + 1, 0, 0, 9, above | {"error.type": "WorkerKilled"}, **trace, **killed),
+                  span(lines + 2, lines + 1, 1, 8, agent, **trace, **killed),
+                  span(lines + 3, lines + 2, 2, 3, said, **trace)]  # fmt: skip
+    (log := tmp_path / "log.json").write_text(json.dumps(spans_request(spans)))
+    (row,) = triage(read(log)).suspects
+    assert row.why == "the run ends in an error of its own: 'WorkerKilled: worker killed'"
+    assert (row.text, row.traces, row.of - row.position) == ("", 3, 1)
+    done = CliRunner().invoke(cli, ["summary", str(log)], catch_exceptions=False)
+    assert done.stderr == "notes (3): 3 run-error (`credit validate` prints all)\n"
+    assert "3 of 3 traces end in an error of the API" in done.stdout
+    for command in (["summary", str(log), "--json"], ["costs", str(log)]):
+        assert "--errors drop" in CliRunner().invoke(cli, command, catch_exceptions=False).stderr

@@ -47,7 +47,7 @@ def test_a_model_that_an_agent_goes_on_with_is_a_cause_and_its_command_works(tmp
     told = CliRunner().invoke(cli, ["metrics", str(tmp_path), "--sides", cause.sides])
     assert told.exit_code == 0 and "beyond chance" in told.stdout
     printed = CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
-    assert f"What went wrong most: R{cause.told()[1:]}. See event e1 of trace " in printed
+    assert f"What went wrong most:\n  R{cause.told()[1:]}.\n  See event e1 of trace " in printed
     beside = CliRunner().invoke(cli, ["summary", str(tmp_path), "--sides", cause.sides]).stdout
     assert "used small after large" not in beside, "the sides are this difference"
 

@@ -547,8 +547,8 @@ def test_a_wrong_agent_that_works_longer_is_named_unless_each_of_its_runs_is_lon
     said += f"succeeded and {won[1]} others. The former are longer, too (9 against 5 events): the log cannot tell "
     said += "whether the agent, the length or what went wrong before is why."
     shown = CliRunner().invoke(cli, ["summary", str(tmp_path / "True")]).stdout
-    (line,) = (line for line in shown.split("\n\n")[0].splitlines() if line.startswith("What may have gone wrong: "))
-    assert line.startswith(f"What may have gone wrong: {said} See trace t")
+    told, line = shown.partition("\nWhat may have gone wrong:\n  ")[2].splitlines()[:2]
+    assert told == said and line.startswith("  See trace t")
     failed = {one["trace_id"] for one in wrong if not one["rewards"]["team"]}
     assert line.split()[-1].strip(".") in failed
     page = overview(Findings.of(traces, {}))

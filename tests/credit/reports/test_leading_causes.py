@@ -78,7 +78,7 @@ def test_the_tool_that_breaks_runs_is_named_with_its_counts(tmp_path: Path, seed
         f"(beyond chance), quoted is event {cause.event} of trace {cause.trace}."
     )
     told, _, where = said.partition(", quoted is ")
-    assert f"\nWhat went wrong most: {told}. See {where}\n" in printed
+    assert f"\nWhat went wrong most:\n  {told}.\n  See {where}\n" in printed
     plain = json.loads(CliRunner().invoke(cli, ["summary", str(tmp_path), "--json"]).stdout)
     assert plain["causes"][0]["failed"] == cause.failed
 

@@ -67,7 +67,7 @@ def test_a_model_of_an_agent_that_makes_runs_fail_is_what_went_wrong_most(
 def test_the_summary_names_it_with_a_run_and_a_command_that_works(tmp_path: Path) -> None:
     (cause,) = of_models(logs(tmp_path, np.random.default_rng(3), 0.7))
     printed = CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
-    assert f"{cause.told()[1:]}. See event e1 of trace {cause.trace}.\n" in printed
+    assert f"{cause.told()[1:]}.\n  See event e1 of trace {cause.trace}.\n" in printed
     CliRunner().invoke(cli, ["report", str(tmp_path), "-o", str(tmp_path / "page.html")])
     assert "<code>--sides model:coder</code> compares them)" in (tmp_path / "page.html").read_text()
     told = CliRunner().invoke(cli, ["metrics", str(tmp_path), "--sides", cause.sides]).stdout

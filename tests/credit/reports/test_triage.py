@@ -120,7 +120,7 @@ def test_errors_are_unknown_where_the_format_states_no_status(tmp_path: Path) ->
     for row in (*found.agents, *found.tools):
         assert (row.errors, row.retries) == (0, 0)
     assert found.quiet == "Nothing stands out: the logs call no event an error, and there is no loop."
-    assert found.look_first() == "nothing stands out; the logs call no event an error, and there is no loop."
+    assert found.look_first() == ["Nothing stands out; the logs call no event an error, and there is no loop."]
 
 
 def test_agents_of_one_name_in_logs_of_two_formats_are_two(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_the_tool_that_takes_most_of_the_time_is_named(tmp_path: Path) -> None:
     assert {row.tool: row.seconds for row in found.tools} == {"web": 60, "sh": 10}
     printed = CliRunner().invoke(cli, ["summary", str(tmp_path), "--by", "tool"]).stdout
     told = "86 % of the wall clock goes into calls of web: 30 seconds a call (median; other tools 10)"
-    assert found.slowest == told and f"Where time goes: {told}." in printed and printed.count(told) == 1
+    assert found.slowest == told and f"Where time goes:\n  {told}." in printed and printed.count(told) == 1
     assert "loops  seconds" in printed
 
 
@@ -193,8 +193,8 @@ def test_causes_that_succeeded_traces_have_as_often_come_last(tmp_path: Path) ->
     assert tools[:4] == ["patch"] * 4 and {*tools[4:]} == {"lint"}
     shown = CliRunner().invoke(cli, ["summary", str(log)]).stdout
     assert "failed, succeeded: part of the 4 failed and 4 succeeded traces with the same cause" in shown
-    look, row = (line for line in shown.splitlines() if "error of patch" in line)
-    assert look.endswith(": it may follow from failing. It happened in 4 traces. See event result3 of trace t1.")
+    (row,) = (line for line in shown.splitlines() if "error of patch" in line)  # the table alone has it
+    assert "Look first" not in shown
     assert row.split()[6:11] == ["4", "100", "%", "0", "%"], row
     told = json.loads(CliRunner().invoke(cli, ["summary", str(log), "--json"]).stdout)
     assert [one["failed"] for one in told["suspects"]] == [4] and told["failed"] == told["succeeded"] == 4
@@ -225,6 +225,21 @@ def causes_log(kinds: list[tuple[int, float | None, str, bool]]) -> str:
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
+@pytest.mark.parametrize("having", [1, 7])
+def test_no_cause_is_said_to_be_chance_where_no_outcome_could_have_told(tmp_path: Path, having: int) -> None:
+    """ "No error, loop or end is more common than chance allows" was said where none could be, whoever failed."""
+    log = tmp_path / "log.jsonl"
+    log.write_text(causes_log([(having, 0.0, "rare", False), (8, 0.0, "", False), (having - 1, 1.0, "rare", False),
+                               (9, 1.0, "", False)]))  # fmt: skip
+    causes = leading_causes(traces := read(log))
+    assert (causes.looked_at, causes.tellable) == (1, int(having > 1))
+    told = triage(traces, leading=causes).look_first()
+    kinds = "f 1 kind of error, loop or end looked at"
+    few = f"1 task with both is too few to tell: o{kinds} none could have been beyond chance."
+    none = "No error, loop or end is more common in failed traces than chance allows within the one task with both."
+    assert told == ([few] if having == 1 else [none, f"O{kinds} 1 could have been."])
+
+
 def test_a_cause_far_more_common_in_failed_traces_comes_before_a_more_serious_one(tmp_path: Path) -> None:
     """One failed trace against none is chance, and a killed run without an outcome is serious; it stood first."""
     log = tmp_path / "log.jsonl"
@@ -236,19 +251,19 @@ def test_a_cause_far_more_common_in_failed_traces_comes_before_a_more_serious_on
     causes = [(one.tool, one.failed, one.succeeded) for one in found.suspects]
     assert causes == [("often", 10, 2), ("ok", 0, 0), ("rare", 1, 0)]
     both = " within the one task with both"
-    first = "The surest differences within tasks come first; behind the first no error, loop or end is more common in"
-    assert (
-        found.commonness().endswith(f"same cause; –: none of these. {first} failed traces than chance allows{both}")
-        and found.sure == 1
-    )
+    first = f"The surest differences within tasks come first; behind the first none is beyond chance{both}"
+    assert found.commonness().endswith(f"same cause; –: none of these. {first}") and found.sure == 1
     leading = [dataclasses.replace(leading_causes(read(log))[0], beyond_chance=False)]
     for untested in (leading, []):  # an interval of one cause among many is no test
-        assert "tasks come first: no error, loop or end is" in triage(read(log), leading=untested).commonness()
+        assert (
+            "tasks come first; none is beyond chance within the one task"
+            in triage(read(log), leading=untested).commonness()
+        )
     assert triage(read(log)).commonness().endswith("The surest differences within tasks come first")
     log.write_text(causes_log(kinds[1:]))
     found = triage(read(log), leading=leading_causes(read(log)))
     assert [one.tool for one in found.suspects] == ["often", "rare"]
-    assert found.commonness().endswith(f"same cause. {first} failed traces than chance allows{both}")
+    assert found.commonness().endswith(f"same cause. {first}")
     log.write_text(causes_log([(3, None, "", True), *((n, None, tool, ended) for n, _, tool, ended in kinds[1:])]))
     found = triage(read(log))
     assert [one.tool for one in found.suspects] == ["ok", "rare", "often", "both"]
@@ -324,7 +339,7 @@ def test_a_call_that_fails_where_tasks_are_hard_is_not_looked_at_first(
         assert [*every] == ["patch", "docs", "rare"]
         tests = triage(traces, leading=leading_causes(traces))
         sure = any(one.beyond_chance for one in leading_causes(traces))  # of `patch`; in most of these logs
-        behind = f"{'; behind the first' if sure else ' come first:'} no error, loop or end is more common in failed"
+        behind = f"{'; behind the first' if sure else ' come first;'} none is beyond chance within the "
         assert found.tasks and behind in tests.commonness()
         assert not any(one.tool == "docs" for one in leading_causes(traces)) or not turned
 
@@ -361,7 +376,7 @@ def test_no_error_is_to_be_looked_at_first_where_chance_spread_it(tmp_path: Path
     told = triage(traces, leading=[], number=differing.example)
     assert (told.unsure, told.sure, told.suspects[0].trace, told.suspects[1:]) == (True, 0, "t0", found.suspects)
     none = "No error, loop or end is more common in failed traces than chance allows within the 6 tasks with both."
-    assert found.look_first() == none
+    assert found.look_first() == [none]
     assert differing.example == (
         "Calls of lookup: 0 in this failed trace, on average 0.5 in failed and 1 in succeeded ones", "t0"
     )  # fmt: skip
@@ -372,7 +387,9 @@ def test_no_error_is_to_be_looked_at_first_where_chance_spread_it(tmp_path: Path
         assert re.search(r"agent +(traces +)?failed +succeeded +why", printed)
     told = overview(Findings.of(traces, {}))
     assert told["triage"]["sure"] == 0 and told["differences"]["example"] == [*differing.example]
-    assert "<b>What went wrong most:</b> No error, loop or end is more" in (page := page_of(Findings.of(traces, {}))[0])
+    (page, _), least = page_of(Findings.of(traces, {})), leading_causes(traces)
+    assert f"<b>What went wrong most:</b></p><ul><li>{none}" in page and least.tellable == least.looked_at == 1
+    assert "Of 1 kind of error, loop or end looked at 1 could have been." in page
     assert f"<b>Look first:</b> {differing.example[0]} (t0).</p>" in page
 
 
@@ -387,6 +404,5 @@ def test_a_failed_trace_of_the_model_that_fails_most_is_named_where_nothing_else
         lines.append({"trace_id": f"t{i}", "task_id": f"q{i // 8}", "events": events, "edges": [], "rewards": rewards})
     (log := tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     printed = CliRunner().invoke(cli, ["summary", str(log)]).output
-    (named,) = [line for line in printed.splitlines() if "Runs in which worker has small" in line]
-    assert named.endswith(" See event worker of trace t3.")
+    assert re.search("\n  Runs in which worker has small .*\n  See event worker of trace t3[.]\n", printed)
     assert f"run: credit show {log} --trace t3 --around worker\n" in printed

@@ -148,7 +148,7 @@ def test_a_summary_whose_traces_have_no_outcome_says_what_was_not_read(logs: Pat
     """All read traces had no outcome, and the one whose outcome is known was not read: nothing said so."""
     (logs / "rewards.csv").write_text("trace,reward\na0,0\nnobody,1\n")
     said = "1 trace was not read; by --rewards its outcome: 0 succeeded, 1 failed"
-    assert f" {said}. Which traces failed is not known" in run(logs, "summary")
+    assert f"  {said}.\n  No trace has an outcome: which failed is not known.\n" in run(logs, "summary")
     assert json.loads(run(logs, "summary", "--json"))["unread"] == [
         {
             "side": "",

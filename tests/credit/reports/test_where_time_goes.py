@@ -131,7 +131,7 @@ def test_a_tool_that_became_slow_is_told_between_sides(tmp_path: Path) -> None:
     assert told["by_call"] in told["origin"] and "seconds of wall clock" in told["changed"]
     findings = json.loads(run("summary", log, "--sides", "system", "--json").stdout)["findings"]
     (change,) = (one["told"] for one in findings if one["name"].startswith("What changed"))
-    assert re.search(r"; search_kb: 0\.\d+ to 2\.\d+ seconds per call", change)
+    assert re.search(r" Seconds per call of search_kb: 0\.\d+ to 2\.\d+\.", change)
 
 
 def test_a_change_that_takes_little_of_the_clock_is_no_sentence(tmp_path: Path) -> None:

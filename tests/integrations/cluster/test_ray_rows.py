@@ -13,7 +13,7 @@ ray = pytest.importorskip("ray")
 
 from credit.integrations import RowAdvantages  # noqa: E402
 from credit.ray import RemoteRowAdvantages, row_actors, rows_advantage_task  # noqa: E402
-from graphs.errors import CreditError  # noqa: E402
+from graphs.errors import CreditError, MissingColumnWarning  # noqa: E402
 
 TEAM: dict[str, Any] = {
     "group": [uuid.UUID(int=1)] * 5,
@@ -32,7 +32,8 @@ def cluster() -> Iterator[None]:
 
 @pytest.mark.parametrize("method", ["rloo", "dr_mas", "turn_baseline"])
 def test_an_actor_gives_the_numbers_of_one_process(method: str) -> None:
-    here, there = RowAdvantages(method)(**TEAM), RemoteRowAdvantages(method)(**TEAM)
+    team = TEAM | {"turn": [0, 1, 2, 0, 1]}
+    here, there = RowAdvantages(method)(**team), RemoteRowAdvantages(method)(**team)
     assert there.advantages.tolist() == here.advantages.tolist() and there.valid.tolist() == here.valid.tolist()
     cost = ("credit/milliseconds", "credit/compilations")
     assert {k: v for k, v in there.metrics.items() if k not in cost} == {
@@ -75,6 +76,17 @@ def test_an_actor_that_died_is_started_again() -> None:
     want = advantages(**TEAM).advantages.tolist()
     ray.kill(advantages._actor, no_restart=False)
     assert advantages(**TEAM).advantages.tolist() == want
+
+
+def test_warnings_of_workers_are_those_of_one_process() -> None:
+    """They stayed in the logs of Ray's workers."""
+    columns: dict[str, Any] = {"group": ["q"] * 2, "trace": ["a", "b"], "reward": np.array([1.0, 0.0])}
+    advantages = RemoteRowAdvantages("dr_mas")
+    for call in (advantages, lambda **given: rows_advantage_task("dr_mas", **given)):
+        with pytest.warns(MissingColumnWarning, match="needs the column 'agent'") as found:
+            call(**columns)
+        assert [one.filename for one in found] == [__file__]
+    advantages(**columns)  # once each kind
 
 
 def test_errors_are_those_of_one_process() -> None:

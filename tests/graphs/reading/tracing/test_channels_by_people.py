@@ -97,7 +97,7 @@ def test_a_channel_that_people_gave_is_offered_first(tmp_path: Path, log: Any) -
     assert traces.reward_channels == ["review", "judge"] and traces.by_people == {"review": 2}
     assert np.isnan(np.asarray(traces.reward)[:3]).all()  # the user chooses
     said = CliRunner().invoke(cli, ["validate", str(path)], env={"COLUMNS": "300"}).output
-    offered = "3 of 3 traces have the reward 'review' (2 by people): --reward-channel review makes it the outcome; 3 of"
+    offered = "could be it: review (3 of 3 traces, 2 by people), judge (3); `--reward-channel review` takes one"
     assert offered in " ".join(said.split())
     assert re.search(r"review \(3, 2 by people\), judge \(3\)", said)
 
@@ -110,7 +110,7 @@ def test_channels_are_offered_beside_rewards_of_events(tmp_path: Path) -> None:
     path.write_text("\n".join(map(json.dumps, rows)))
     traces = read(path)
     assert traces.evidence["event_reward"].mask.any()
-    with pytest.raises(CreditError, match=r"have the reward 'review' \(by people\): --reward-channel review") as caught:
+    with pytest.raises(CreditError, match=r"could be it: review \(2 of 2 traces, by people\)") as caught:
         credit.run(traces, "rloo")
     assert "event_reward" not in str(caught.value)
 
@@ -131,3 +131,26 @@ def test_who_gave_a_channel_stays_with_the_log(tmp_path: Path) -> None:
     call = ["metrics", str(path), "--reward-channel", "judge"]
     said = CliRunner().invoke(cli, call, env={"COLUMNS": "300"}).output
     assert "Also in the log, by `--reward-channel`: review (by people) of 4 traces" in " ".join(said.split())
+
+
+@pytest.mark.parametrize(
+    ("columns", "given"),
+    [
+        ("trace,rewards.people,rater", {"people": 2}),
+        ("trace,reward,rater", {"team": 2}),
+        ("trace,rewards.people,note", {}),
+        ("trace,reward,rater,rewards.judge", {"team": 2}),
+        ("trace,rewards.a,rater,rewards.b", {}),
+    ],
+)
+def test_a_table_of_rewards_says_by_its_raters_that_people_gave_them(
+    tmp_path: Path, columns: str, given: dict[str, int]
+) -> None:
+    """Outcomes of people in a table stood as another judge's: the doctor held people against judges."""
+    line = {"events": [{"id": "e", "type": "message", "agent": "a"}], "edges": [], "rewards": {"tests": 1.0}}
+    logged = [line | {"trace_id": f"t{i}", "task_id": "q"} for i in range(3)]
+    (log := tmp_path / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in logged))
+    more = ",1" * (columns.count(",") - 2)
+    rows = [f"t{i},{i % 2},{rater}{more}\n" for i, rater in enumerate(("ann", "ben", ""))]
+    (table := tmp_path / "people.csv").write_text("".join([f"{columns}\n", *rows]))
+    assert read(log, rewards=table).by_people == given
