@@ -281,6 +281,7 @@ def _joined(graph: EventGraph, cut: WholeGroups, result: Credit) -> Credit:
         recursion=recursion,
         batch=batch_fingerprint(graph),
         repeats=None if result.repeats is None else cut.join_events(result.repeats),
+        outcome_mask=None if result.outcome_mask is None else cut.join_events(result.outcome_mask),
     )
 
 

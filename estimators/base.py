@@ -146,9 +146,10 @@ class Credit:
       estimand: what the amount estimates; see `Estimand`.
       source: the source of its errors: several claims of one source do not add precision.
       centred: whether its mean under the policy that acted is zero.
-      own_outcome: whether this trace's own reward went into it.
+      own_outcome: whether this trace's own outcome is in any of its numbers; `holds_outcome` says in which.
       recursion: for a return with values of states, its discount and λ, by which it converts into increments; else
         None.
+      outcome_mask: bool [E], the events whose amount moves with their own trace's outcome; None where all do, or none.
       repeats: bool [E], events that have the number of an earlier one, as all actions of a joint turn have that of the
         turn, so that a sum over the trace would count it again; None where no event can.
       batch: uint32, `batch_fingerprint` of the graph that it was computed on; None if unknown.
@@ -174,6 +175,7 @@ class Credit:
     recursion: Recursion | None = None
     batch: Array | None = None
     repeats: Array | None = None
+    outcome_mask: Array | None = None
 
     @property
     def advantage(self) -> Array:
@@ -184,6 +186,13 @@ class Credit:
     def valid(self) -> Array:
         """bool [E], False where the data cannot identify an answer; `reason` says why."""
         return self.reason == np.int8(Reason.VALID)
+
+    @property
+    def holds_outcome(self) -> Array:
+        """bool [E], the valid events whose amount moves with their own trace's outcome."""
+        if self.outcome_mask is not None:
+            return self.valid & self.outcome_mask
+        return self.valid if self.own_outcome else jnp.zeros_like(self.valid)
 
     @property
     def why(self) -> np.ndarray:
@@ -302,7 +311,7 @@ def finish(
     estimand: Estimand,
     source: str,
     centred: bool,
-    own_outcome: bool,
+    own_outcome: bool | Array,
     recursion: Recursion | None = None,
     repeats: Array | None = None,
 ) -> Credit:
@@ -323,7 +332,7 @@ def finish(
       estimand: what the amount estimates, one of `Estimand`.
       source: whose errors the result shares: claims of one source never add precision.
       centred: whether the mean of the amount under the policy that acted is zero.
-      own_outcome: whether this trace's own reward went into it.
+      own_outcome: whether this trace's own outcome went into it, or bool [E], where it did so in some events alone.
       recursion: of a return with values of states, how it holds what came after; None of everything else.
       repeats: bool [E], events that have the number of an earlier one.
 
@@ -342,6 +351,7 @@ def finish(
       ([1.0, 0.0], [True, False])
     """
     credit, baseline, scale, stderr, reason = _cleaned(graph, credit, baseline, scale, stderr, reason)
+    in_some = isinstance(own_outcome, jax.Array | np.ndarray)
     return Credit(
         credit=credit,
         baseline=baseline,
@@ -352,10 +362,11 @@ def finish(
         estimand=estimand,
         source=source,
         centred=centred,
-        own_outcome=own_outcome,
+        own_outcome=True if in_some else bool(own_outcome),
         recursion=recursion,
         batch=batch_fingerprint(graph),
         repeats=repeats,
+        outcome_mask=own_outcome if in_some else None,
     )
 
 

@@ -120,7 +120,7 @@ def response(s: Subject) -> str:
 def declared(s: Subject) -> str:
     """What a result declares is so, wherever data can contradict it.
 
-    With `own_outcome` False no trace's amount moves with its own outcome. With estimand "total" it moves by as much.
+    No amount moves with its own trace's outcome but where `holds_outcome`. With estimand "total" it moves by as much.
     With `centred` True `credit - baseline` stays as it is when all rewards and values rise by 1, and of outcomes alone
     it is 0 on average. Of a method that is declared unbiased, no reward or evidence that follows an action
     moves the action's baseline, its scale or whether it has a number; and without evidence the amounts "return" and
@@ -128,7 +128,8 @@ def declared(s: Subject) -> str:
     """
     batch = s.regular()
     result = jax.eval_shape(s.direct, s.padded(batch))
-    fixed = {} if result.own_outcome else {"credit": "own_outcome is False"}
+    declines = "outcome_mask is False" if result.own_outcome else "own_outcome is False"
+    fixed = {} if result.own_outcome and result.outcome_mask is None else {"credit": declines}
     for_all = dict.fromkeys(("baseline", "scale", "valid"), "unbiased is True") if s.unbiased else {}
     is_total = result.own_outcome and result.estimand == "total"
     earns_all = s.unbiased and result.own_outcome and not s.needs and result.estimand in ("return", "total")
@@ -151,7 +152,7 @@ def declared(s: Subject) -> str:
         if why and change.rise and (detail := moved("credit", after, where, change.rise)):
             return f"{detail}, {change.rise:g} more than before {change.what} rose by as much, since {why}"
         for name, why in ((fixed if change.of_outcome else {}) | for_all).items():
-            if detail := moved(name, after, where):
+            if detail := moved(name, after, where & ~before["holds"] if name == "credit" else where):
                 return f"{detail}, as before {change.what} changed, since {why}"
     if result.centred:
         risen = {name: v + np.float32(1) if name in _VALUES else v for name, v in batch.evidence.items()}

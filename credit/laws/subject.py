@@ -198,7 +198,8 @@ def reason_name(code: int) -> str:
 
 def numbers(result: Credit) -> dict[str, Any]:
     """The numbers that laws compare, by name."""
-    return {**{name: getattr(result, name) for name in NUMBERS}, "reason": result.reason, "valid": result.valid}
+    beside = {"reason": result.reason, "valid": result.valid, "holds": result.holds_outcome}
+    return {**{name: getattr(result, name) for name in NUMBERS}, **beside}
 
 
 def differ(

@@ -128,7 +128,7 @@ def compose(
             composed = by_increments(graph, scored, converted, rule)
         else:
             composed = by_reconciling(graph, left, scored, converted, rule)
-        known_before = _known_before_outcome(graph, pairs, composed)
+        known_before = _known_before_outcome(graph, converted, composed, rule)
     ledger = partitioned(
         graph,
         rule.name,
@@ -229,24 +229,22 @@ def _start(
     return jnp.asarray(out)
 
 
-def _known_before_outcome(graph: EventGraph, claims: Sequence[tuple[Credit, Credit]], composed: Composed) -> np.ndarray:
-    """Cells that hold nothing of their own trace's outcome, bool [E, C], from claims as offered and as converted.
+def _known_before_outcome(graph: EventGraph, claims: Sequence[Credit], composed: Composed, rule: Rule) -> np.ndarray:
+    """Cells that hold nothing of their own trace's outcome, bool [E, C].
 
-    A return as increments holds it at the last action of each trace only: the others are differences of values. Where
-    several claims share a channel, all of them must be free of it.
+    Where several claims share a channel, all of them must be free of it. Least squares carry an outcome from the entry
+    that holds it to the others of its trace.
     """
     free = np.zeros((graph.num_events, len(composed.channels)), bool)
     free[:, [c for c, name in enumerate(composed.channels) if name != "total"]] = True
-    actions = np.flatnonzero(np.asarray(graph.event_mask) & np.asarray(graph.trained_mask))
-    last = np.zeros(graph.num_events, bool)
-    last[actions[np.diff(np.asarray(graph.trace_ids)[actions], append=-1) != 0]] = True
-    for offered, converted in claims:
-        if converted.own_outcome and converted.source in composed.channels:
-            counted = np.asarray(converted.valid) & (last if offered.estimand == "return" else True)
-            if converted.unit != "event":
-                ids = unit_of_event(graph, converted.unit)
-                counted = np.isin(ids, ids[counted])
-            free[counted, composed.channels.index(converted.source)] = False
+    apart = not isinstance(rule, Reconcile) or (
+        rule.tau == np.inf and rule.scale is None and all(claim.unit == "event" for claim in claims)
+    )
+    for claim in claims:
+        if claim.own_outcome and claim.source in composed.channels:
+            ids = unit_of_event(graph, "event" if apart else "trace")
+            held = np.isin(ids, ids[np.asarray(claim.holds_outcome)])
+            free[held, composed.channels.index(claim.source)] = False
     return free
 
 

@@ -86,5 +86,5 @@ def run_by_role(traces: Traces | Rows, methods: Mapping[str, str | tuple[str, Ma
         estimand=estimands.pop() if len(estimands) == 1 else "score",
         source=", ".join(f"{role}: {result.source}" for role, result in zip(roles, results, strict=True)),
         centred=all(result.centred for result in results),
-        own_outcome=any(result.own_outcome for result in results),
+        own_outcome=any(result.own_outcome for result in results) and of_roles("holds_outcome"),
     )

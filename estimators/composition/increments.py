@@ -190,7 +190,8 @@ def _from_return(graph: EventGraph, credit: Credit, lambda_: float | Array) -> C
     amount = amount - lambda_ * actions.following(amount) + actions.following(of_state - value)
     broken = actions.following(~stated)
     reason = jnp.where(credit.valid & (~valid | broken), Reason.NO_EVIDENCE, credit.reason)
-    return _increment(graph, credit, amount, stderr, jnp.where(credit.valid & at_once, Reason.AT_ONCE, reason))
+    reason = jnp.where(credit.valid & at_once, Reason.AT_ONCE, reason)
+    return _increment(graph, credit, amount, stderr, reason, actions.last if credit.own_outcome else False)
 
 
 @kept_compiled
@@ -201,10 +202,13 @@ def _from_contrast(graph: EventGraph, credit: Credit, propensity: Array) -> Cred
     overlap = given & (pi > 0) & (pi < 1)
     amount = (1 - pi) * (jnp.asarray(credit.credit) - jnp.asarray(credit.baseline))
     reason = jnp.where(credit.valid & ~overlap, Reason.NO_OVERLAP, credit.reason)
-    return _increment(graph, credit, amount, (1 - pi) * credit.stderr, reason)
+    own = credit.own_outcome if credit.outcome_mask is None else credit.outcome_mask
+    return _increment(graph, credit, amount, (1 - pi) * credit.stderr, reason, own)
 
 
-def _increment(graph: EventGraph, credit: Credit, amount: jax.Array, stderr: jax.Array, reason: jax.Array) -> Credit:
+def _increment(
+    graph: EventGraph, credit: Credit, amount: jax.Array, stderr: jax.Array, reason: jax.Array, own: bool | Array
+) -> Credit:
     increment = finish(
         graph,
         credit=amount,
@@ -216,7 +220,7 @@ def _increment(graph: EventGraph, credit: Credit, amount: jax.Array, stderr: jax
         estimand="increment",
         source=credit.source,
         centred=credit.centred,
-        own_outcome=credit.own_outcome,
+        own_outcome=own,
     )
     return dataclasses.replace(increment, batch=credit.batch)  # whose fingerprint takes a while to compile
 

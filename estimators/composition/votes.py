@@ -92,7 +92,7 @@ def claim(
     stderr: Array | float = float("inf"),
     unit: str = "event",
     centred: bool = False,
-    own_outcome: bool = True,
+    own_outcome: bool | Array = True,
     recursion: Recursion | None = None,
 ) -> Credit:
     """A claim made of numbers computed elsewhere, such as judgements or another library's critic.
@@ -107,7 +107,7 @@ def claim(
         can hold, in float32 from 1.1e-19 to 1.8e19.
       unit: the level whose units share one number: "trace", "role", "subtree", "agent", "turn" or "event".
       centred: whether its mean under the policy that acted is zero, given the log before the event.
-      own_outcome: whether this trace's own reward went into it.
+      own_outcome: whether this trace's own outcome went into it, or bool [E], where it did so in some events alone.
       recursion: for a return, how it holds what came after; without it a return cannot become increments.
 
     Returns:

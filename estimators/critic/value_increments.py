@@ -164,6 +164,7 @@ def critic_increments(
     before, known_mask = check_event_array(graph, "value", value)
     before = before.astype(outcome.dtype)
     earned, at_once = jnp.zeros_like(before), jnp.zeros_like(real)
+    own: bool | jax.Array = False
     if event_reward is not None:
         earned = rewards_of_turns(graph, event_reward).astype(before.dtype)
     if value_after is None:
@@ -173,6 +174,7 @@ def critic_increments(
         of_state, stated = values_of_turns(graph, at_once, before, known_mask)
         after = jnp.where(actions.last, outcome[trace], actions.following(of_state))
         known_mask = known_mask & (actions.last | actions.following(stated))
+        own = actions.last
     else:
         after, after_mask = check_event_array(graph, "value_after", value_after)
         known_mask = known_mask & after_mask
@@ -193,7 +195,7 @@ def critic_increments(
         estimand="increment",
         source=source,
         centred=False,
-        own_outcome=value_after is None,
+        own_outcome=own,
     )
 
 

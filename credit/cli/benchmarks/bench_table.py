@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -54,6 +55,7 @@ __all__ = ["table"]
 MAIN = ("bias", "cosine", "relative", "correlation", "snr", "area")
 COUNTS = ("cost", "traces", "events to 90 %")
 """Quantities without a fraction, of which training may not reach one."""
+_INTERVAL = re.compile(r" \([^()]* to [^()]*\)")
 Key = tuple[str, str, str]
 """A benchmark, a quantity, and of a difference the method whose number was subtracted."""
 LEGENDS = {
@@ -85,6 +87,7 @@ FILES = "a table that `credit bench bias`, `truth`, `snr` or `train` wrote with 
                    "files have, with differences.")  # fmt: skip
 @click.option("--output", "-o", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
               callback=table_or_latex, help="Also write it: .csv, .parquet, .jsonl or .arrow, or .tex.")  # fmt: skip
+@click.option("--intervals/--no-intervals", default=True, help="Whether cells have intervals; files always do.")
 @width_option
 @json_option
 def table(
@@ -92,6 +95,7 @@ def table(
     methods: tuple[str, ...],
     quantities: tuple[str, ...],
     output: Path | None,
+    intervals: bool,
     width: float,
     as_json: bool,
 ) -> None:
@@ -104,6 +108,8 @@ def table(
     numbers, places = zip(*_read(files), strict=True)
     renamed = in_columns([_renamed(number, shown_as) for number in numbers])
     read = _described([*zip(renamed, places, strict=True)])
+    if not intervals:
+        read = [(number._replace(shown=_INTERVAL.sub("", number.shown)), where) for number, where in read]
     found = [number for number, _ in read]
     heads = _heads(found)
     known = _known(methods, found)

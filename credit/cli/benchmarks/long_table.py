@@ -315,8 +315,8 @@ class Told(NamedTuple):
         return f"{self.quantities} ({'; '.join(self.about)})"
 
 
-MOST_WORDS = 60
-"""Of a caption; what has no room there is a note."""
+MOST_WORDS, MOST_LINES = 60, 48
+"""Of a caption, where what has no room is a note; and of a float, whose page has a little more."""
 
 
 def of_benchmarks(
@@ -327,7 +327,9 @@ def of_benchmarks(
     last: Sequence[str],
     page: float = TEXT,
 ) -> str:
-    """One LaTeX table of all columns, if they and its caption have room, else those of each benchmark with its notes.
+    """One LaTeX table of all columns, if they and its caption have room, else of each quantity or of what fits a page.
+
+    What all columns of a table are of stands in its caption alone.
 
     Args:
       columns, methods: in order.
@@ -338,32 +340,78 @@ def of_benchmarks(
     """
     blocks = in_blocks(columns, *_room(methods, page, *LAYOUTS[-1]))
     notes = {bench: of.notes for bench, of in told.items()}
-    about = {bench: f" ({'; '.join(of.about)})" for bench, of in told.items()}
+    about = {bench: of.about for bench, of in told.items()}
 
-    def captioned(some: Sequence[Column]) -> str:
+    def captioned(some: Sequence[Column], shared: Sequence[str] = ()) -> str:
         of_bench: dict[str, list[Measured]] = {}
         for column in some:
             of_bench.setdefault(column.bench, []).extend(column.numbers)
-        return "; ".join(holds(numbers) + about[bench] for bench, numbers in of_bench.items())
+        texts = []
+        for bench, numbers in of_bench.items():
+            run, _, conditions = "".join(about[bench][:1]).partition(": ")
+            of_run = ": ".join(filter(None, [run, ", ".join(filter(None, [*shared, conditions]))]))
+            all_of = "; ".join(filter(None, [of_run, *about[bench][1:]]))
+            texts.append(holds(numbers) + (f" ({all_of})" if all_of else ""))
+        return "; ".join(texts)
 
     if len(blocks) == 1 and len(told) > 1 and len(captioned(columns).split()) > MOST_WORDS:
         blocks = [[*of] for _, of in itertools.groupby(columns, lambda column: column.bench)]
     for bench, of in told.items():
         if len(captioned([column for column in columns if column.bench == bench]).split()) > MOST_WORDS:
-            about[bench], notes[bench] = "", [*of.about, *of.notes]
+            about[bench], notes[bench] = (), [*of.about, *of.notes]
     texts: list[str] = []
     labels: dict[str, str] = {}
     parts: Counter[str] = Counter()
-    for block in blocks:
+    floats = _floats(blocks, notes, page)
+    for block in floats:
         of_block = list(dict.fromkeys(column.bench for column in block))
         parts[of_block[0]] += 1
         further = f" {parts[of_block[0]]}" * (of_block[0] in labels)
-        label = name if len(blocks) == 1 else f"{name} {of_block[0]}{further}"
+        label = name if len(floats) == 1 else f"{name} {of_block[0]}{further}"
         see = "".join(rf"; notes: Table~\ref{{{labels[bench]}}}" for bench in of_block if bench in labels)
         below = [note for bench in of_block if bench not in labels for note in notes[bench]] + [*last] * (not texts)
-        texts.append(side_by_side(block, methods, label, captioned(block), below, see, page))
+        shared, plain = _without_shared(block)
+        texts.append(side_by_side(plain, methods, label, captioned(block, shared), below, see, page))
         labels |= {bench: _label(label) for bench in of_block if bench not in labels}
     return "\n".join(texts)
+
+
+def _floats(blocks: Sequence[list[Column]], notes: Mapping[str, Sequence[str]], page: float) -> list[list[Column]]:
+    """Blocks of one quantity below each other in one float, as many as a page has room for; others alone.
+
+    Those of one world, or of another first condition, stay together.
+    """
+    floats: list[list[Column]] = []
+    noted: set[str] = set()
+    last, lines = {""}, 0.0
+    of_one = itertools.groupby(blocks, lambda block: ({c.head for c in block}, block[0].below.split(", ")[0]))
+    for (of, _), group in of_one:
+        together, takes = [*group], 0
+        for block in together:
+            cells = [cell for column in block for cell in column.cells.values()]
+            stacked = any(_lines(cell, True)[1] for cell in cells)
+            takes += len(block[0].cells) * (1 + stacked) + 4 + block[0].below.count(", ")
+        bench = together[0][0].bench
+        if len(of) > 1 or of != last or lines + takes > MOST_LINES:
+            floats.append([])
+            lines = 0.0 if bench in noted else sum(map(len, notes[bench])) * SIZES[r"\footnotesize"] / page
+        floats[-1] += itertools.chain.from_iterable(together)
+        noted.add(bench)
+        last, lines = of, lines + takes
+    return floats
+
+
+def _without_shared(columns: Sequence[Column]) -> tuple[list[str], list[Column]]:
+    """The conditions that several columns of a benchmark share, and the columns without them and without one head."""
+    if len({column.bench for column in columns}) > 1 or len(columns) < 2:
+        return [], [*columns]
+    conditions = [[*filter(None, column.below.split(", "))] for column in columns]
+    shared = [text for text in conditions[0] if all(text in of for of in conditions)]
+    one_head = len({column.head for column in columns}) == 1
+    return shared, [
+        column._replace(head=column.head * (not one_head), below=", ".join(text for text in of if text not in shared))
+        for column, of in zip(columns, conditions, strict=True)
+    ]
 
 
 def _room(methods: Sequence[str], page: float, size: str, stacked: bool) -> tuple[float, Width]:
@@ -402,11 +450,12 @@ def side_by_side(
       see: LaTeX at the end of the caption.
       page: points, the width of tables.
     """
+    least = len(in_blocks(columns, *_room(methods, page, *LAYOUTS[-1])))
     for size, stacked in LAYOUTS:
         room, width = _room(methods, page, size, stacked)
-        if width(columns) <= room:
+        blocks = in_blocks(columns, room, width)
+        if len(blocks) == least and max(map(width, blocks)) <= room:
             break
-    blocks = in_blocks(columns, room, width)
     star = "*" * (page - room + max(map(width, blocks)) > COLUMN)
     lines = [_typeset(note) + r"\par" for note in map(without_advice, notes) if note]
     below = [r"\par\smallskip", r"\begin{minipage}{\linewidth}\footnotesize", *lines, r"\end{minipage}"]

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.metadata
+import json
 import math
+import subprocess
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from credit import __version__
 from credit.cli.benchmarks.measured import (
@@ -22,7 +27,7 @@ from credit.cli.benchmarks.measured import (
 from credit.cli.shared.answers import stdout, words
 from credit.methods.own_functions import is_own
 
-__all__ = ["of_release", "print_to_write", "to_write"]
+__all__ = ["commit_of", "of_release", "print_to_write", "to_write"]
 
 SUBJECTS = {
     "bias": {
@@ -67,9 +72,9 @@ def to_write(numbers: Sequence[Measured], quantities: Iterable[str] = ()) -> lis
 
     Examples:
       >>> row = Measured("rloo", "bias", 0.0, world="relay-and", group_size=2, bench="bias")
-      >>> print(to_write([row])[0].removesuffix(f" {__version__}."))
+      >>> print(to_write([row])[0].partition(" Source: ")[0])
       The bias of the policy gradient, |E g − ∇J| / |∇J|, is 0 for rloo. It is exact, by enumeration. Conditions: \
-relay-and, groups of 2. Source: `credit bench bias` of orchestration-credit
+relay-and, groups of 2.
     """
     asked = [*quantities] or [*SUBJECTS[numbers[0].bench]][:1]
     told = [facts for quantity in asked for facts in _of_quantity(numbers, quantity)]
@@ -128,8 +133,28 @@ def _of_quantity(numbers: Sequence[Measured], quantity: str) -> list[list[str]]:
 
 
 def of_release(bench: str) -> str:
-    """The sentence on what made a number: the command and the release."""
-    return f"Source: `credit bench {bench}` of orchestration-credit {__version__}."
+    """The sentence on what made a number: the command, the release, and the commit of what was not released."""
+    of = ", ".join(filter(None, [__version__, commit_of(Path(__file__))]))
+    return f"Source: `credit bench {bench}` of orchestration-credit {of}."
+
+
+@functools.cache
+def commit_of(file: Path) -> str:
+    """The commit from which a file of the package was installed or is run, in words; "" of a release."""
+    try:
+        installed = importlib.metadata.distribution("orchestration-credit").read_text("direct_url.json")
+    except importlib.metadata.PackageNotFoundError:
+        installed = None
+    if commit := json.loads(installed or "{}").get("vcs_info", {}).get("commit_id", ""):
+        return f"commit {commit[:12]}"
+    git = ["git", "-C", str(file.parent)]
+    try:
+        subprocess.run([*git, "ls-files", "--error-unmatch", file.name], check=True, capture_output=True)
+        told = subprocess.run([*git, "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12"], check=True,
+                              capture_output=True, text=True).stdout.strip()  # fmt: skip
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return f"commit {told.removesuffix('-dirty')}{' with changes' * told.endswith('-dirty')}"
 
 
 def print_to_write(sentences: Iterable[str]) -> None:

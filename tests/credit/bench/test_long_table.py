@@ -7,6 +7,7 @@ import json
 import math
 import pickle
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from credit.cli.benchmarks.bench_train import _numbers as of_training
 from credit.cli.benchmarks.bench_truth import _less
 from credit.cli.benchmarks.long_table import Column, Told, in_blocks, latex, of_benchmarks, save_numbers
 from credit.cli.benchmarks.measured import OPTIONS, Measured, brackets, of_all_sizes, of_run, table_of, with_absent
-from credit.cli.benchmarks.to_write import SUBJECTS, to_write
+from credit.cli.benchmarks.to_write import SUBJECTS, commit_of, to_write
 from credit.methods.own_functions import function_of, own_name
 from graphs.worlds.micro.orchestration import Micro
 
@@ -357,6 +358,27 @@ def test_json_has_the_sentences() -> None:
     assert shown.splitlines()[-1:] == [f"to write: {line}" for line in json.loads(plain)["to_write"]]
     tutorial = Path(__file__).parents[3] / "docs" / "tutorials" / "your-own-estimator.md"
     assert "Lines of `to write` are sentences for a paper." in tutorial.read_text()  # nothing named them
+
+
+def test_the_source_of_a_number_names_its_commit(tmp_path: Path) -> None:
+    """All commits since the release called themselves 0.1.0."""
+
+    def git(*call: str) -> str:
+        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        done = subprocess.run(["git", "-C", str(tmp_path), *who, *call], check=True, capture_output=True, text=True)
+        return done.stdout
+
+    for name in ("run.py", "other.py"):
+        (tmp_path / name).write_text("1")
+    git("init", "-q")
+    git("add", "run.py")
+    git("commit", "-qm", "first")
+    commit_of.cache_clear()
+    head = git("rev-parse", "HEAD")[:12]
+    assert (commit_of(tmp_path / "run.py"), commit_of(tmp_path / "other.py")) == (f"commit {head}", "")
+    (tmp_path / "run.py").write_text("2")
+    commit_of.cache_clear()
+    assert commit_of(tmp_path / "run.py") == f"commit {head} with changes"
 
 
 def test_doctor_and_robustness_have_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -852,7 +874,7 @@ def test_what_has_no_room_stands_in_a_table_of_each_benchmark(tmp_path: Path) ->
     save_numbers(of_run([*bias, *more], "bias", lambda number: {}), tmp_path / "bias.csv")
     _table(*call[2:], "-o", tmp_path / "all.tex", "--width", "640")
     floats = (tmp_path / "all.tex").read_text().split(r"\begin{table")[1:]
-    assert [text.count("multicolumn{4}{c}{snr}") for text in floats] == [0, 0, 1]
+    assert [text.count("method & T~=~10 & T~=~100 & T~=~1,000 & T~=~10,000") for text in floats] == [0, 0, 1]
     assert all(text.count(r"\begin{tabular}") == 1 for text in floats)  # one float was longer than a page
     labels = [re.search(r"\\label{(.*)}", text)[1] for text in floats]  # type: ignore[index]
     assert labels == ["tab:all-bias", "tab:all-bias-2", "tab:all-snr"]
@@ -862,8 +884,32 @@ def test_what_has_no_room_stands_in_a_table_of_each_benchmark(tmp_path: Path) ->
     assert ["1 is the same direction" in text for text in floats] == [True, False, False]
     assert ["Negative: the advantage has the wrong sign" in text for text in floats] == [False, False, True]
     _table(*call[2:], "-o", tmp_path / "all.tex", "--width", "240")
-    labels = re.findall(r"\\label{tab:all-snr(.*)}", (tmp_path / "all.tex").read_text())
-    assert labels == ["", "-2"]  # which had the number of all tables
+    narrow = (tmp_path / "all.tex").read_text().split(r"\begin{table")[1:]
+    assert [re.findall(r"\\label{tab:all-(.*)}", text) for text in narrow] == [["bias"], ["bias-2"], ["snr"]]
+    assert [text.count(r"\begin{tabular}") for text in narrow] == [3, 3, 2]
+
+
+def test_floats_are_few_and_captions_name_what_all_of_a_float_is_of(tmp_path: Path) -> None:
+    """At 240 pt twenty floats came out, none of which named its world, and headers repeated captions."""
+    made = [
+        Measured(f"method_{i}", "snr", 0.1234, 0.1123, 0.1345, 0.99, world=world, group_size=k, length=n)
+        for world in ("one", "two") for k in (2, 4) for n in (10, 30, 100) for i in range(4)
+    ]  # fmt: skip
+    save_numbers(of_run(made, "snr", lambda number: {"seed": 0}), tmp_path / "a.csv")
+
+    def floats(*further: str) -> tuple[list[str], list[str]]:
+        _table(tmp_path / "a.csv", "-o", tmp_path / "a.tex", "--width", "240", *further)
+        text = (tmp_path / "a.tex").read_text()
+        return re.findall(r"\\caption{(.*)}\n", text), text.split(r"\end{table}")[:-1]
+
+    captions, texts = floats()
+    for world, caption, text in zip(("one", "two"), captions, texts, strict=True):
+        of = "Signal to noise of one decision's advantage, by group size and trace length"
+        assert caption.partition("; notes")[0] == f"{of} (bench snr: {world}, seed 0)"
+        assert re.findall(r"{c}{(.*?)}", text) == ["groups of 2", "groups of 4"] and "(0.112 to" in text
+    captions, texts = floats("--no-intervals")
+    assert len(captions) == 1 and "by world, group size and trace length (bench snr: seed 0)" in captions[0]
+    assert " to 0" not in texts[0] and "interval" not in texts[0] and "0.123" in texts[0]
 
 
 def test_captions_of_latex_are_short_and_notes_are_no_advice_for_a_shell(tmp_path: Path) -> None:
@@ -1036,11 +1082,10 @@ def test_a_joint_table_is_no_wider_than_a_page_and_split_between_worlds(tmp_path
     save_numbers(made, tmp_path / "a.csv")
     call = ["bench", "table", str(tmp_path / "a.csv"), "-o", str(tmp_path / "a.tex")]
     assert CliRunner().invoke(cli, call).exit_code == 0
-    tables = (tmp_path / "a.tex").read_text().split(r"\begin{tabular}")[1:]
-    assert [re.findall("one|two|three", table.split(r"\midrule")[0]) for table in tables] == [
-        ["one"], ["two"], ["three"]
-    ]  # fmt: skip
-    assert all(table.startswith("{lrrr}") for table in tables)
+    text = (tmp_path / "a.tex").read_text()
+    heads = [re.findall("one|two|three", table.split(r"\midrule")[0]) for table in text.split(r"\begin{tabular}")]
+    assert heads[1:] == [["one"], ["two"], []] and "(bench snr: three); notes" in text  # which a float has alone
+    assert text.count(r"\begin{tabular}{lrrr}") == 3
 
 
 def test_no_column_is_left_alone_where_parts_can_be_even() -> None:
