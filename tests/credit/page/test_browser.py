@@ -756,7 +756,7 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
     first, look, cost = words_at_the_top(window, tmp_path / "page.html", Findings.of(calm, {}))
     assert first.startswith("What failed: Errors are not logged, 0 loops. No trace has an outcome: which ")
     assert cost == "What it cost: the logs do not say."
-    assert look == "Look first: Nothing stands out; these logs do not state errors, and there is no loop."
+    assert look == "Look first: Nothing stands out: these logs do not state errors, and there is no loop."
     call = {"type": "tool_call", "agent": "a", "tool": "web", "content_ref": "x", "action": True, "tokens": 5}
     events = [call | {"id": f"c{i}", "status": "error"} for i in range(2)]
     again = read(tmp_path, [{"trace_id": "t", "task_id": "q", "events": events, "edges": [], "rewards": {}}])
