@@ -20,10 +20,11 @@ ROWS = [
 
 @pytest.mark.parametrize(
     ("method", "options", "named"),
-    [("critic", [], False), ("turn_baseline", [], False), ("gae", [], True), ("gae", ["lambda_=1"], False),
-     ("gae", ["along=agent"], False),
-     ("gae", ["lambda_=1", "discount=0.5"], True), ("discounted_return", [], False),
-     ("discounted_return", ["discount=0.5"], True), ("igrpo", [], True), ("rloo", [], False)],
+    [("turn_baseline", [], False), ("gae", [], True), ("gae", ["lambda_=1"], False),
+     ("discounted_return", ["discount=0.5"], True), ("rloo", [], False),
+     *(pytest.param(*more, marks=pytest.mark.slow) for more in (
+         ("critic", [], False), ("gae", ["along=agent"], False), ("gae", ["lambda_=1", "discount=0.5"], True),
+         ("discounted_return", [], False), ("igrpo", [], True)))],
 )  # fmt: skip
 def test_rounds_in_which_values_beside_one_another_are_compared_are_counted(
     method: str, options: list[str], named: bool, tmp_path: Path
