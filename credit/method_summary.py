@@ -279,7 +279,8 @@ class Summary:
             stands = f"in {counted(count['unordered'], 'trace')} one stands behind a later one"
             doubts.append(f"{method} reads rows in the order of the file, and {stands}")
         if count["again"]:
-            doubts.append(f"{counted(count['again'], 'row')} of the log equal earlier ones, and count twice")
+            equal = "equals an earlier one, and counts" if count["again"] == 1 else "equal earlier ones, and count"
+            doubts.append(f"{counted(count['again'], 'row')} of the log {equal} twice")
         if untold := reads_untold(method, count):
             doubts.append(untold)
         return doubts
