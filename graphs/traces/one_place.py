@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphs.structure.host_ids import distinct, earlier_of_each
+from graphs.event_graph import EventGraph, EventType
+from graphs.structure.host_ids import consecutive, distinct
 from graphs.traces.repeated_traces import contents
 
-__all__ = ["again_in_place", "copies_in_place", "fine_moments", "own_places"]
+__all__ = ["again_in_place", "calls_in_place", "copies_in_place", "fine_moments", "own_places"]
 
 
 def fine_moments(times: np.ndarray) -> np.ndarray:
@@ -50,18 +51,36 @@ def own_places(trace: np.ndarray, *stated: np.ndarray) -> np.ndarray:
 
 
 def again_in_place(agent: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """Whether an earlier row is of the same agent at the same place: bool [N].
+    """Whether the row before of the same agent is at the same place: bool [N]. It may come back to one that it left.
 
     Args:
       agent: int [N], the agent of each row; one of another trace is another.
       place: int [N], -1 where none is stated.
 
     Examples:
-      >>> again_in_place(np.array([0, 0, 1, 0]), np.array([3, 3, 3, -1])).tolist()
-      [False, True, False, False]
+      >>> again_in_place(np.array([0, 0, 1, 0, 0]), np.array([3, 3, 3, -1, 3])).tolist()
+      [False, True, False, False, False]
     """
-    again: np.ndarray = (earlier_of_each(contents(agent, place)) > 0) & (place >= 0)
+    again = np.zeros(len(agent), bool)
+    before, after = consecutive(agent)
+    again[after] = (place[before] == place[after]) & (place[after] >= 0)
     return again
+
+
+def calls_in_place(graph: EventGraph, place: np.ndarray) -> np.ndarray:
+    """The actions of which the agent's action before is at the same place: int [n]. Tools and spawns are a call's own.
+
+    Args:
+      graph: the batch.
+      place: int [N], of the first N events, -1 where none is stated.
+    """
+    acts = (np.asarray(graph.action_mask) & np.asarray(graph.event_mask))[: len(place)]
+    calls = np.flatnonzero(acts & ~np.isin(np.asarray(graph.event_type)[: len(place)], _OF_CALLS))
+    twice: np.ndarray = calls[again_in_place(np.asarray(graph.agent_ids)[calls], place[calls])]
+    return twice
+
+
+_OF_CALLS = (EventType.TOOL_CALL, EventType.SPAWN, EventType.DESPAWN)
 
 
 def copies_in_place(

@@ -42,7 +42,7 @@ def note_of_copies(source: Source, traces: Sequence[TraceRecord], *, whole: bool
     if copies := dict([*(sure if alike.issuperset(sure) else ()), *(pair for pair in placed if pair in alike)]):
         line, original = next(iter(copies.items()))
         value = f"equal to line {original} in every column"
-        expected = "each row once: a copy counts twice; if both are real, each needs an `id`"
+        expected = "each row once: a copy counts twice; if both are real, each needs an `id`, and two agents two names"
         trace = next(trace.trace_id for trace in traces if line in trace.lines)
         yield Problem(REPEATED_ROWS, source.name, line, "row", value, expected, trace, count=len(copies))
 
