@@ -151,9 +151,9 @@ def from_columns(
       UserWarning: single precision, in which methods compute, or the type of a column changes differences of returns of
         a group by over 1 %; or rows stand twice, at one place of `order` or `context`, by numbers or sampled tokens
         that hardly come twice, in whole traces or groups, or as the end of the batch, as of `RowAdvantages`: one second
-        call of a trace looks the same elsewhere; or `event_reward` is the outcome again; or a row stands behind a later turn, or rows are scattered whose turns are
-        no numbers; or a row has a null `event_reward`; or no trace has an outcome; or ids differ only in case, blanks,
-        hyphens or Unicode's form.
+        call of a trace looks the same elsewhere; or `event_reward` is the outcome again; or a row stands behind a later
+        turn, or rows are scattered whose turns are no numbers; or a row has a null `event_reward`; or no trace has an
+        outcome; or ids differ only in case, blanks, hyphens or Unicode's form.
 
     Raises:
       ColumnError: lengths differ, ids are missing or of a wrong type, a trace or group is called `nan` or `None` as
