@@ -15,6 +15,9 @@ from graphs.traces.repeated_traces import contents
 __all__ = ["again_in_place", "calls_in_place", "copies_in_place", "fine_moments", "own_places"]
 
 
+_FEW = 4  # times as many equal as unlike rows at one place are copies
+
+
 def fine_moments(times: np.ndarray) -> np.ndarray:
     """A number for the time of each row, -1 where it has none, and for all where none is finer than a second: int [N].
 
@@ -88,8 +91,8 @@ def copies_in_place(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows that equal an earlier one of their trace in every column, their place too, and which: int [n] each.
 
-    None where more rows differ from an earlier one of their agent at one place: there several act under one name, and
-    may do the same.
+    None where some rows differ from an earlier one of their agent at one place, a fourth of the equal ones or more:
+    there several act under one name, and may do the same.
 
     Args:
       trace, agent: int [N], of each row; an agent of another trace is another.
@@ -97,15 +100,15 @@ def copies_in_place(
       content: int [N], alike where all columns of two rows are.
 
     Examples:
-      >>> agent, place, content = np.zeros(4, int), np.array([0, 0, 1, 1]), np.array([5, 5, 6, 7])
-      >>> copies_in_place(agent, agent, place, content)[0].tolist()
+      >>> agent, content = np.zeros(4, int), np.array([5, 5, 6, 7])
+      >>> copies_in_place(agent, agent, np.array([0, 0, 1, 2]), content)[0].tolist()
       [1]
-      >>> copies_in_place(agent, agent, place * 0, content)[0].tolist()
+      >>> copies_in_place(agent, agent, np.array([0, 0, 1, 1]), content)[0].tolist()
       []
     """
     _, first, which = np.unique(contents(trace, content), return_index=True, return_inverse=True)
     again = np.flatnonzero((first[which] < np.arange(len(trace))) & (place >= 0))
     unlike = np.sort(first)
-    if np.count_nonzero(again_in_place(agent[unlike], place[unlike])) > len(again):
+    if _FEW * np.count_nonzero(again_in_place(agent[unlike], place[unlike])) >= len(again):
         again = again[:0]
     return again, first[which[again]]
