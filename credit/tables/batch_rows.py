@@ -247,6 +247,7 @@ def _traces(rows: Rows) -> Traces:
                 "topology": none,
                 "system": none,
                 "task_kind": none,
+                "told_order": pa.nulls(traces, pa.bool_()),
             }
         ),
     )
