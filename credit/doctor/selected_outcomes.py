@@ -8,14 +8,19 @@ Reference: Heckman 1979, Sample selection bias as a specification error.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from credit.doctor.prevalence import corrected_rate, failure_rate
-from credit.doctor.verdict_channels import outcome_name, reference_channel, said_yes, verdict_channels
+from credit.doctor.verdict_channels import (
+    outcome_name,
+    reference_channel,
+    said_yes,
+    verdict_channels,
+    with_outcomes,
+)
 from credit.metrics.event_costs import Prices, is_priced
 from credit.metrics.part_costs import COST_WORDS, PAID_IN
 from credit.metrics.success_costs import known_costs
@@ -127,12 +132,8 @@ def corrected_failures(
     name, judge = printable(against, 60), printable(judge, 60)
     said = f"By {name} {part_of(int(failed.sum()), int(known.sum()))} failed"
     if judged.graded:
-        loose = f"Grades of {judge} are not held against these: a judge that changed may look like runs that did."
-        return [
-            f"{said}.",
-            loose,
-            "`--success-at`, the least grade that passes, corrects the rate and tests the judge.",
-        ]
+        loose = f"Grades of {judge} do not correct this rate: `--success-at`, the least grade that passes, does."
+        return [f"{said}.", loose, "A judge that changed may look like runs that did."]
     found = corrected_rate(failed, known, passes, task_ids(traces))
     if found is None:
         return [f"{said}: too few to correct the rate by."] if against else []
@@ -140,10 +141,7 @@ def corrected_failures(
     rate = f"{rate_with_interval(*found[:3])} of {of} failed"
     if not against:
         return [f"With what {judge} says of the others, {rate}."]
-    swapped = dataclasses.replace(
-        traces, reward=np.pad(outcome, (0, len(traces.reward) - len(outcome)), constant_values=np.nan)
-    )
-    chosen = _differing(swapped, known, prices)[:1]
+    chosen = _differing(with_outcomes(traces, outcome), known, prices)[:1]
     but = [f", if others are like these, which differ beyond chance: {_with_and_without(one, known)}" for one in chosen]
     sure = "Corrected by these" if against in traces.by_people else "If these are right"
     return [f"{said}.", f"{sure}, {rate}{''.join(but)}."]

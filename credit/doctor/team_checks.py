@@ -350,7 +350,7 @@ def _disagreeing(traces: Traces) -> Finding:
     told += [_misled(traces, one) for one in ranked_verdicts(traces)]
     if not told:
         some = bool(verdict_channels(traces))
-        why = "no task has outcomes of just two values, and both" if some else NO_VERDICT
+        why = "outcomes are not of just two values, and both" if some else NO_VERDICT
         return _unknown("verdict_disagreement", why)
     first = min(told, key=lambda one: ((True, None, False).index(one.found), -(one.statistic or 0.0)))
     more = [one.words for one in told if one.found and one is not first]

@@ -187,7 +187,10 @@ def test_grades_are_said_not_to_be_corrected_and_success_at_is_what_corrects_the
     Path(path).write_text("".join(json.dumps(line) + "\n" for line in lines))
     call = ["summary", path, *sides, "--reward-channel", "judge"]
     told = said(*call)
-    assert "\n  By thumb 32 of 80 (40 %) failed.\n  Grades of judge are not held against these: " in told
-    assert "\n  `--success-at`, the least grade that passes, corrects" in told and "since judge passes more" not in told
+    assert "\n  By thumb 32 of 80 (40 %) failed.\n  Grades of judge do not correct this rate: `--success-at`" in told
+    assert (
+        "How judge agrees with thumb (by people):\n  judge ranks a trace that thumb passes above" in told
+        and "since judge passes more" not in told
+    )
     told = said(*call, "--success-at", "0.5")
     assert "Corrected by these, " in told and "Grades" not in told and "since judge passes more" in told
