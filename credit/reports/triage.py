@@ -673,7 +673,7 @@ def _suspects(
         rows = [one.row for one in causes.of[cause]]
         if compared is None or cause in led:
             return next((marks[row] for row in rows if row in marks), "")
-        return acts.told(np.array(rows), failed | succeeded)
+        return acts.told(np.array(rows), failed, succeeded)
 
     def order(of: tuple[tuple[str, str], list[_Found]]) -> tuple[Any, ...]:
         """What went wrong most, then what is surely more common, that which is done last behind, and the rest."""
