@@ -80,13 +80,13 @@ class LastActs:
 
         Examples:
           >>> import credit
-          >>> _, _, rows = credit.from_columns(
-          ...     group=["q"] * 32, trace=np.repeat(list("abcdefgh"), 4).tolist(), agent=["lead"] * 32, reward=[1.0] * 32,
-          ...     tool=["read", "read", "read", "ask"] * 4 + ["read"] * 16, event_type=["tool_call"] * 32,
-          ... )  # fmt: skip
+          >>> agents = ["lead", "lead", "lead", "closer"] * 4 + ["lead"] * 16
+          >>> runs = np.repeat(list("abcdefgh"), 4).tolist()
+          >>> _, _, rows = credit.from_columns(group=["q"] * 32, trace=runs, agent=agents, reward=[1.0] * 32)
           >>> failed = np.arange(8) < 4
-          >>> LastActs(rows.traces, ToolCalls(rows.traces)).told(np.array([3, 7, 11, 15]), failed, ~failed)
-          'the last call in 4 of 4 such runs: it may follow from failing'
+          >>> found = np.array([3, 7, 11, 15])
+          >>> LastActs(rows.traces, ToolCalls(rows.traces)).told(found, failed, ~failed)
+          'the last action in 4 of 4 such runs: it may follow from failing'
         """
         among = failed | succeeded
         trace, graph, n = self._facts.trace, self._traces.graph, self._traces.sizes.traces
