@@ -164,6 +164,8 @@ def test_people_that_chose_runs_are_said_to_have(tmp_path: Path) -> None:
     Path(path).write_text("".join(json.dumps(line) + "\n" for line in lines))
     told = said("summary", path, "--reward-channel", "judge")
     assert "of all 240 failed, if others are like these, which differ beyond chance: events 4 and 1." in told
+    told = said("summary", path, "--reward-channel", "thumb")
+    assert "With what judge says of the others, and if these are like them, " in told, "no rate of all was told"
 
 
 def test_thirty_runs_have_an_interval_of_their_rate(tmp_path: Path) -> None:
