@@ -412,5 +412,6 @@ def _trace_table(headings: list[Heading], groups: pa.Array, models: list[str]) -
             "topology": pa.array([heading.topology or None for heading in headings], string),
             "system": pa.array([heading.system or None for heading in headings], string),
             "task_kind": pa.array([heading.task_kind or None for heading in headings], string),
+            "told_order": pa.array([heading.told_order for heading in headings], pa.bool_()),
         }
     )

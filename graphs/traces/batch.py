@@ -42,7 +42,8 @@ class Traces:
       events: Arrow table, a row for each real event: event (id), file, line, offset, time, and the text columns.
       agents: Arrow table, a row for each agent instance: agent (id), name, role, and the rows of its parent and trace.
       traces: Arrow table, a row for each trace: trace (id), group (name), task (id), model, format, file, line,
-        topology, system, task_kind. Traces of one group have one task and, by default, one model and system.
+        topology, system, task_kind, told_order. Traces of one group have one task and, by default, one model and
+        system.
       tokens: token ids, masks of generated tokens and log-probabilities of each event; None where the logs have none.
       problems: faults of the input. A refused trace is not in the batch. Kinds such as "unmatched-row" and
         "foreign-key" concern a row or a key, and no trace is refused for them.

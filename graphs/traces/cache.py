@@ -35,7 +35,7 @@ from graphs.traces.tokens import Tokens
 __all__ = ["is_cache", "read_cache", "write_cache"]
 
 KEY = b"orchestration_credit.cache"
-VERSION = 4
+VERSION = 5
 _MAGIC = b"PAR1"
 _EVENTS_A_GROUP = 1 << 18  # approximate number of events in a row group of the file
 
@@ -311,7 +311,7 @@ _TABLES: dict[str, dict[str, pa.DataType]] = {
         "trace": pa.string(), "group": pa.string(), "task": pa.string(), "model": pa.string(),
         "format": pa.string(), "file": pa.string(), "line": pa.int32(),
         "offset": pa.int64(), "topology": pa.string(), "system": pa.string(),
-        "task_kind": pa.string(),
+        "task_kind": pa.string(), "told_order": pa.bool_(),
     },
 }  # fmt: skip
 

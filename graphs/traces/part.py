@@ -62,6 +62,7 @@ class Heading:
     run: str = ""
     task_kind: str = ""
     sole: Sole | None = None
+    told_order: bool | None = None
 
 
 @dataclasses.dataclass

@@ -166,6 +166,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
       model, system: the logged name of the acting policy (the model, with its version where it is logged), and of the
         harness that ran the team; "" where the log has none. Both are part of the group's key by default.
       task_kind: what kind of task it is, as somebody states; "" where nobody does.
+      told_order: of a native log, whether its list is the order in which agents acted, or none; None: edges say so.
       metadata: short words that users of the log's format state of the trace, by names of their own; none once
         `graphs.logs.metadata_columns` has read it.
       file, line, offset: start of the trace, or of its root span (line 1-based, 0 where the format has none; offset in
@@ -234,6 +235,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
     system: str = ""
     model: str = ""
     task_kind: str = ""
+    told_order: bool | None = None
     metadata: dict[str, str] = {}
     group_is_text: bool | None = None
     summed: tuple[str, ...] = ()

@@ -128,6 +128,7 @@ def _heading(record: TraceRecord) -> Heading:
         record.run,
         record.task_kind,
         record.sole,
+        record.told_order,
     )
 
 

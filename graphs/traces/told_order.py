@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 
-__all__ = ["are_scattered", "untold_agents"]
+from graphs.traces.batch import Traces
+from graphs.traces.spans_at_once import moments
+
+__all__ = ["actions_beside", "are_scattered", "order_to_state", "stated_order", "tied_traces", "untold_agents"]
 
 SORTED = 8
 """How many traces without turns tell that rows are sorted by agent: each by itself may be one handed on."""
@@ -77,3 +81,66 @@ def are_scattered(trace: np.ndarray) -> bool:
     visit = np.empty(len(of), np.int64)  # how many stretches of its trace stand before each
     visit[order] = np.arange(len(of)) - np.repeat(first, sizes)
     return bool(((visit[1:] < visit[:-1]) & (visit[1:] > 0)).any())
+
+
+def stated_order(traces: Traces) -> np.ndarray:
+    """Whether the list of each trace is its order, 1, or none, 0, as a native log may state: NaN where it does not."""
+    told: np.ndarray = traces.traces["told_order"].cast(pa.float64()).to_numpy().copy()
+    return told
+
+
+def order_to_state(traces: Traces) -> np.ndarray:
+    """What a native log is to say of the order of each trace: float [T], NaN where it may leave that to edges.
+
+    Other formats list events in the order in which they were: in a native log, edges tell it, or the trace says so. It
+    does not where a note or the times of a trace leave the order open.
+    """
+    told, formats = stated_order(traces), traces.traces["format"].to_numpy(zero_copy_only=False)
+    other, of_tables = ~np.isin(formats, ("native", "")), formats == "table"
+    trace = np.asarray(traces.graph.trace_ids)
+    told[trace[actions_beside(traces, other, np.zeros_like(other))[1]]] = 1
+    told[tied_traces(traces, other, np.zeros_like(other))] = np.nan
+    notes = {note.kind for note in traces.problems}
+    told[of_tables & ("turns-by-agent" in notes)] = np.nan
+    told[tied_traces(traces, np.zeros_like(other), of_tables)] = 0
+    told[of_tables & ("scattered-rows" in notes)] = 0
+    return told
+
+
+def tied_traces(traces: Traces, of_agents: np.ndarray, of_names: np.ndarray) -> np.ndarray:
+    """The traces that have actions at one time beside each other: rows of tables, and spans but native ones.
+
+    Equal times alone tell it in tables: clocks of other logs are coarse, and their lists in order.
+
+    Args: as of `actions_beside`.
+    """
+    n, before, after = traces.sizes.events, *actions_beside(traces, of_agents, of_names)
+    if not len(after):
+        return np.zeros(0, np.int64)
+    of_tables = traces.traces["format"].to_numpy(zero_copy_only=False) == "table"
+    trace = np.asarray(traces.graph.trace_ids)[:n]
+    took = traces.evidence["seconds"].array[:n] if "seconds" in traces.evidence else np.full(n, np.nan)
+    times = traces.events["time"].to_numpy().astype(np.float64)
+    at = moments(traces.graph, np.where(of_tables[trace] | (took > 0), times, np.nan), took, of_tables)
+    return np.unique(trace[after[(at[before] == at[after]) & (at[after] >= 0)]])
+
+
+def actions_beside(traces: Traces, of_agents: np.ndarray, of_names: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The actions beside which another stands, without a common context, and that one.
+
+    Args:
+      traces: what was read.
+      of_agents: bool [T], whether neighbours of two agents count.
+      of_names: bool [T], whether neighbours of one agent in one turn count.
+    """
+    graph, n = traces.graph, traces.sizes.events
+    trace, agent = (np.asarray(ids)[:n].astype(np.int64) for ids in (graph.trace_ids, graph.agent_ids))
+    acts = np.flatnonzero(np.asarray(graph.action_mask)[:n])
+    before, after = acts[:-1], acts[1:]
+    turn = np.asarray(graph.turn_ids)[:n]
+    of, same = trace[after], agent[before] == agent[after]
+    apart = np.where(same, of_names[of] & (turn[before] == turn[after]), of_agents[of]) & (trace[before] == of)
+    if "context" in traces.evidence:
+        context = traces.evidence["context"].array
+        apart &= (context[before] != context[after]) | (context[after] < 0)
+    return before[apart], after[apart]

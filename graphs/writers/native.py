@@ -29,6 +29,7 @@ from graphs.traces.batch import Traces
 from graphs.traces.evidence import numbers_of_traces
 from graphs.traces.record import TraceRecord
 from graphs.traces.schema import EVENT_EVIDENCE, SCHEMA_VERSION, TEXT_COLUMNS, TRACE_EVIDENCE
+from graphs.traces.told_order import order_to_state
 from graphs.writers.batch_arrays import BatchArrays
 
 __all__ = ["lines", "write"]
@@ -43,8 +44,8 @@ def write(traces: Traces, path: str | Path, texts: Mapping[str, Sequence[str | N
     """Write a batch as JSON lines, whole or not at all, and compressed if the name ends in `.gz` or `.zst`.
 
     Reading the file gives the same arrays, evidence, strings and tables, except for places in files; ids of turns and
-    of evidence are renumbered by first appearance. All reward channels are written. A reward that equals none of them
-    is written as the channel "team".
+    of evidence are renumbered by first appearance, and traces of other formats state `told_order`. All
+    reward channels are written. A reward that equals none of them is written as the channel "team".
 
     Args:
       traces: a batch.
@@ -82,7 +83,7 @@ def lines(traces: Traces, texts: Mapping[str, Sequence[str | None]] | None = Non
       texts: as of `write`.
     """
     arrays, total = BatchArrays.of(traces), traces.sizes.traces
-    team, numbers = _team(traces), _numbers(traces)
+    team, numbers, told = _team(traces), _numbers(traces), order_to_state(traces)
     last = 0
     while last < total:
         first = last
@@ -100,6 +101,7 @@ def lines(traces: Traces, texts: Mapping[str, Sequence[str | None]] | None = Non
             about = {key: numbers[key][trace] for key in numbers}
             if team is not None and not np.isnan(team[trace]):
                 about["rewards"]["team"] = float(team[trace])
+            row["told_order"] = None if np.isnan(told[trace]) else bool(told[trace])
             yield _line(row, of_trace, agents, about, arrays, trace)
 
 
@@ -119,6 +121,7 @@ def _line(
     events = _events(columns, owners, {agent["id"]: agent["role"] for agent in agents})
     document: dict[str, Any] = {"trace_id": row["trace"], "task_id": row["task"]}
     document |= {key: row[key] for key in ("system", "model", "topology", "task_kind") if row[key]}
+    document |= {"told_order": row["told_order"]} if row["told_order"] is not None else {}
     if document.get("topology", STATED_TOPOLOGIES[0]) not in STATED_TOPOLOGIES:
         expected = ", ".join(STATED_TOPOLOGIES)
         raise CreditError(f"trace {row['trace']!r}: topology is {excerpt(row['topology'])}; expected one of {expected}")
@@ -262,6 +265,9 @@ def _resolved(record: TraceRecord) -> list[dict[str, str]]:
 
 
 def _needs_extension(document: Mapping[str, Any]) -> bool:
-    if not document.keys().isdisjoint(("agents", "evidence", "model")) or not document["costs"].keys() >= _SURVEY_COSTS:
+    if (
+        not document.keys().isdisjoint(("agents", "evidence", "model", "told_order"))
+        or not document["costs"].keys() >= _SURVEY_COSTS
+    ):
         return True
     return any("t" not in e or e["type"] == "stop" or not EXTENSION_KEYS.isdisjoint(e) for e in document["events"])

@@ -148,6 +148,7 @@ def _heading(decoded: Decoded) -> Heading:
         wire.metrics or {},
         wire.evidence or {},
         task_kind=wire.task_kind or "",
+        told_order=wire.told_order,
     )
 
 

@@ -86,7 +86,7 @@ def _check_document(trace: Trace, record: TraceRecord) -> None:
     record.rewards, record.evidence = trace.rewards or {}, trace.evidence or {}
     record.costs, record.metrics = trace.costs or {}, trace.metrics or {}
     record.topology, record.system, record.model = trace.topology or "", trace.system or "", trace.model or ""
-    record.task_kind = trace.task_kind or ""
+    record.task_kind, record.told_order = trace.task_kind or "", trace.told_order
     listed = [agent.id for agent in trace.agents or ()]
     if len(set(listed)) < len(listed):
         twice = collections.Counter(listed).most_common(1)[0][0]

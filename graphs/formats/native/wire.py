@@ -164,6 +164,7 @@ class Trace(msgspec.Struct):
     agents: list[AgentEntry] | None = None
     evidence: _Numbers | None = None
     task_kind: str | None = None
+    told_order: bool | None = None
 
 
 DECODER = msgspec.json.Decoder(Trace)
