@@ -1,6 +1,7 @@
 """Signal to noise against trace length: the full run, and whether it says what the closed forms say.
 
     python benchmarks/snr.py [FOLDER]        (about 20 CPU-minutes; points already in FOLDER are not measured again)
+    python benchmarks/snr.py --pictures      (the figures alone, from benchmarks/results/snr.json)
 
 Points, slopes, the acceptance lines and the speed of the worlds go to benchmarks/results/snr.json, points also to
 snr.parquet there, figures to docs/. The default folder for points is benchmarks/results/snr-points, which is not kept.
@@ -8,6 +9,7 @@ snr.parquet there, figures to docs/. The default folder for points is benchmarks
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import resource
 import sys
@@ -19,7 +21,7 @@ from typing import Any
 import jax
 
 from credit.bench.given_values import GIVEN_VALUES
-from credit.bench.snr import FULL, LENGTHS, Report, json_lines, run
+from credit.bench.snr import FULL, LENGTHS, Fit, Point, Report, json_lines, run
 from credit.bench.snr_schemes import SCHEMES, registered
 from credit.plot import draw_snr_report
 from credit.plot.finishing import write_figure
@@ -93,7 +95,31 @@ def worlds() -> dict[str, Any]:
     return {"seconds for 100,000 rollouts of 100 events, compiled": round(time.perf_counter() - start, 3)}
 
 
+def kept() -> Report:
+    """The report of the results."""
+    found = json.loads((RESULTS / "snr.json").read_text())
+    names = [field.name for field in dataclasses.fields(Point)]
+    points = [Point(**{name: row[name] for name in names if name in row}) for row in found["points"]]
+    fits = [Fit(**row) for row in found["slopes"]]
+    return Report(points, fits, found["left out"])
+
+
+def draw(report: Report) -> None:
+    """The figures of the docs."""
+    for name, figure in (
+        ("snr", draw_snr_report(report, names=SHOWN, values=GIVEN_VALUES["snr"])),
+        ("snr-cost", draw_snr_report(report, names=SHOWN, equal_cost=True, values=GIVEN_VALUES["snr"])),
+        ("snr-success", draw_snr_report(report, names=SUCCESS)),
+    ):
+        for kind, dpi in (("svg", 100), ("png", 150)):
+            with (ROOT / "docs" / f"{name}.{kind}").open("wb") as file:
+                write_figure(figure, file, kind, dpi)
+
+
 def main() -> None:
+    if sys.argv[1:] == ["--pictures"]:
+        draw(kept())
+        return
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS / "snr-points"
     start = time.process_time()
     report = run(
@@ -111,14 +137,7 @@ def main() -> None:
     found["worlds"] = worlds()
     (RESULTS / "snr.json").write_text(json_lines(found))
     write_table(report.table(), RESULTS / "snr.parquet")
-    for name, figure in (
-        ("snr", draw_snr_report(report, names=SHOWN, values=GIVEN_VALUES["snr"])),
-        ("snr-cost", draw_snr_report(report, names=SHOWN, equal_cost=True, values=GIVEN_VALUES["snr"])),
-        ("snr-success", draw_snr_report(report, names=SUCCESS)),
-    ):
-        for kind, dpi in (("svg", 100), ("png", 150)):
-            with (ROOT / "docs" / f"{name}.{kind}").open("wb") as file:
-                write_figure(figure, file, kind, dpi)
+    draw(report)
     print(json.dumps(found["acceptance"], indent=1))
 
 

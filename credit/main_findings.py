@@ -17,7 +17,7 @@ from credit.reports.leading_cause import LeadingCause
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.outcome_differences import OutcomeDifferences
 from credit.reports.trace_list import has_statuses
-from credit.reports.triage import Triage
+from credit.reports.triage import TOKENS, Triage
 from credit.sides.other_outcomes import chosen_outcome, other_outcomes
 from credit.sides.side_comparison import SideComparison
 from graphs.text import begin_of, counted, printable
@@ -222,7 +222,11 @@ def _look_first(causes: Sequence[LeadingCause], triaged: Triage, compared: SideC
         told = []  # which stands above
         if worst is None or (worst.position is not None and not triaged.too_few):
             return None
-    if worst is None or (causes and (worst.trace, worst.event) == (causes[0].trace, causes[0].event)):
+    if (
+        triaged.quiet.endswith(TOKENS)
+        or worst is None
+        or (causes and (worst.trace, worst.event) == (causes[0].trace, causes[0].event))
+    ):
         return _finding(LOOK_FIRST, told) if told else None
     text, _, asked = worst.text.partition(" ← ")
     whose = f"{printable(worst.agent, AGENT)}, " if worst.agent else ""

@@ -29,7 +29,7 @@ from credit.reports.trace_returns import (
     precision_note,
 )
 from credit.untold_order import UNTOLD, reads_untold, traces_untold
-from credit.values_at_once import rounds_of_log, said_of_rounds
+from credit.values_at_once import Rounds, reads_rounds, rounds_of_log
 from graphs.errors import CreditError
 from graphs.replay_clusters import replays_elsewhere
 from graphs.text import counted
@@ -110,7 +110,8 @@ class Summary:
         self.counts.update({"unordered": fallen, "valid": int(valid.sum()), "alone": alone})
         kinds = OF_PAYMENT - ({AT_ONE_TIME} if untold.total() else set())  # the sentence on order has it
         self.doubts |= dict.fromkeys(doubts_of_log(*of_order[:3], kinds))
-        self.counts.update({"at once": rounds_of_log(traces, find_method(method), options)})
+        rounds = rounds_of_log(traces).read(*reads_rounds(*of_order[1:]))
+        self.counts.update({"at once": rounds.several, "twice at once": rounds.one})
         self.counts.update({"of another reward": _of_another_reward(traces)})
         outcomes = action_counts(traces)
         self.counts.update(outcomes)
@@ -279,7 +280,8 @@ class Summary:
             stands = f"in {counted(count['unordered'], 'trace')} one stands behind a later one"
             doubts.append(f"{method} reads rows in the order of the file, and {stands}")
         if count["again"]:
-            doubts.append(f"{counted(count['again'], 'row')} of the log equal earlier ones, and count twice")
+            equal = "equals an earlier one, and counts" if count["again"] == 1 else "equal earlier ones, and count"
+            doubts.append(f"{counted(count['again'], 'row')} of the log {equal} twice")
         if untold := reads_untold(method, count):
             doubts.append(untold)
         return doubts
@@ -324,7 +326,8 @@ class Summary:
         for name in entry.columns_with(options):
             if name in alike:
                 lines.append(f"  look: {method} compares by the {name}, and {alike[name]}")
-        lines += [f"  look: {method} {said_of_rounds(count['at once'])}"] if count["at once"] else []
+        at_once = Rounds(count["at once"], count["twice at once"])
+        lines += [f"  look: {method} {at_once.said}"] if at_once.said else []
         lines += [f"  look: {plain['unused_rewards']}"] if plain["unused_rewards"] else []
         for name in plain["unused_evidence"]:
             lines.append(f"  not used: {name} ({self.evidence[name]} in the log); --evidence {name} takes it")

@@ -2,47 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from credit.methods.method_row import Method
+from graphs.event_graph import EventGraph
 from graphs.text import counted
 from graphs.traces.batch import Traces
+from graphs.traces.one_place import calls_in_place
 
-__all__ = ["rounds_of_agents", "rounds_of_log", "said_of_rounds"]
+__all__ = ["Rounds", "reads_rounds", "rounds_of_log"]
 
 
-def rounds_of_agents(trace: np.ndarray, agent: np.ndarray, at: np.ndarray) -> int:
-    """How many rounds of a trace have actions of several agents.
+class Rounds(NamedTuple):
+    """Rounds of traces in which nothing tells the order of actions.
 
-    Args:
-      trace, agent: int [N], of each action.
-      at: int [N], alike at the actions of a round of a trace; negative where none is stated.
-
-    Examples:
-      >>> rounds_of_agents(np.array([0, 0, 0]), np.array([0, 1, 0]), np.array([5, 5, 6]))
-      1
+    Attributes:
+      several: in how many several agents act.
+      one: in how many an agent acts twice: a row was copied, or several agents have one name.
     """
-    visits = np.unique(np.stack([trace, at, agent])[:, at >= 0], axis=1)
-    _, agents = np.unique(visits[:2], axis=1, return_counts=True)
-    return int(np.count_nonzero(agents > 1))
+
+    several: int = 0
+    one: int = 0
+
+    @classmethod
+    def of(cls, graph: EventGraph, at: np.ndarray) -> Rounds:
+        """The rounds of a batch.
+
+        Args:
+          graph: the batch.
+          at: int [N], of the first N events, alike in a round of a trace; negative where none is stated.
+
+        Examples:
+          >>> import credit
+          >>> graph = credit.from_columns(group=[0] * 4, trace=["a"] * 4, agent=[*"xyxx"], reward=[1.0] * 4)[0]
+          >>> Rounds.of(graph, np.array([5, 5, 6, 6]))
+          Rounds(several=1, one=1)
+        """
+        trace, agent = (np.asarray(ids)[: len(at)] for ids in (graph.trace_ids, graph.agent_ids))
+        acts = (np.asarray(graph.action_mask) & np.asarray(graph.event_mask))[: len(at)] & (at >= 0)
+        visits = np.unique(np.stack([trace, at, agent])[:, acts], axis=1)
+        _, agents = np.unique(visits[:2], axis=1, return_counts=True)
+        twice = calls_in_place(graph, at)
+        return cls(int(np.count_nonzero(agents > 1)), np.unique(np.stack([trace, at])[:, twice], axis=1).shape[1])
+
+    def read(self, several: bool, one: bool) -> Rounds:
+        """Those whose order moves numbers of a method, as of `reads_rounds`."""
+        return Rounds(self.several if several else 0, self.one if one else 0)
+
+    @property
+    def said(self) -> str:
+        """What follows the method's name where there are some; else ""."""
+        several = f"in {counted(self.several, 'round')} several agents act at once: the order of their rows, by their"
+        one = f"in {counted(self.one, 'round')} an agent acts twice at once: a row was copied, or agents share a name"
+        parts = [
+            (f"{several} names or as logged, may change the numbers", "one action a round, or options that do not read "
+             "it, as gae with lambda_=1 and discount=1, or along='agent'") if self.several else (),
+            (one, "each row once, and a name for each agent (`agent`, or `instance=`)") if self.one else (),
+        ]  # fmt: skip
+        told = "; ".join(f"{what}; expected {how}" for what, how in filter(None, parts))
+        return told and f"reads which action comes next, and {told}"
 
 
-def rounds_of_log(traces: Traces, method: Method, options: Mapping[str, Any]) -> int:
-    """The rounds by the contexts of a log; 0 for a method whose numbers their order does not move."""
-    if "context" not in traces.evidence or not method.reads_rounds(options, traces.evidence):
-        return 0
-    graph, at = traces.graph, np.asarray(traces.evidence["context"].array)
-    acts = np.flatnonzero(np.asarray(graph.action_mask) & np.asarray(graph.event_mask))
-    return rounds_of_agents(np.asarray(graph.trace_ids)[acts], np.asarray(graph.agent_ids)[acts], at[acts])
+def reads_rounds(method: Method, options: Mapping[str, Any], given: Collection[str]) -> tuple[bool, bool]:
+    """`Method.reads_rounds`, of those of several agents, and of those in which one acts twice."""
+    return method.reads_rounds(options, given), method.reads_rounds(options, given, of_one=True)
 
 
-def said_of_rounds(rounds: int) -> str:
-    """What follows the method's name where there are some."""
-    return (
-        f"reads which action comes next, and in {counted(rounds, 'round')} several agents act at once: the order of "
-        "their rows, by their names or as logged, may change the numbers; expected one action a round, or options that "
-        "do not read it, as gae with lambda_=1 and discount=1, or along='agent'"
-    )
+def rounds_of_log(traces: Traces) -> Rounds:
+    """The rounds by the contexts of a log."""
+    if "context" not in traces.evidence:
+        return Rounds()
+    return Rounds.of(traces.graph, np.asarray(traces.evidence["context"].array))

@@ -56,7 +56,7 @@ def dealt(scores: np.ndarray, chosen: np.ndarray, stratum: np.ndarray) -> Dealt:
       Dealt(p=0.2, least=0.2)
     """
     order = np.lexsort((scores, stratum))
-    _, of = np.unique(stratum[order], return_inverse=True)
+    of = _numbered(stratum[order])
     score, chosen = np.asarray(scores, np.float64)[order], np.asarray(chosen, bool)[order]
     size, many = np.bincount(of), np.bincount(of, chosen).astype(np.int64)
     begin = np.cumsum(size) - size
@@ -66,7 +66,7 @@ def dealt(scores: np.ndarray, chosen: np.ndarray, stratum: np.ndarray) -> Dealt:
     kept = np.flatnonzero(varies)
     rank, score, chosen = kept - begin[of[kept]], (score - score[begin][of])[kept], chosen[kept]
     size_of, many_of = size[of[kept]], many[of[kept]]
-    _, of = np.unique(of[kept], return_inverse=True)
+    of = _numbered(of[kept])
     ends = [float(score[rank < many_of].sum()), float(score[rank >= size_of - many_of].sum())]
     gaps = np.diff(score)[np.diff(of) == 0]
     step = float(gaps[gaps > 0].min())
@@ -100,6 +100,11 @@ def flipped(values: np.ndarray) -> Dealt:
     scores, chosen = np.stack([np.zeros(len(values)), values]), np.repeat([[False], [True]], len(values), axis=1)
     stratum = np.broadcast_to(np.arange(len(values)), scores.shape)
     return dealt(scores.ravel(), chosen.ravel(), stratum.ravel())
+
+
+def _numbered(ids: np.ndarray) -> np.ndarray:
+    """The number of each among distinct ones, which are in order."""
+    return np.cumsum(np.append(False, ids[1:] != ids[:-1])[: len(ids)])
 
 
 def _work(strata: Mapping[tuple[int, tuple[int, ...]], int]) -> int:

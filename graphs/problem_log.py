@@ -14,7 +14,7 @@ MOST_LISTED = 1000
 """Problems of one kind in one file that are listed one by one."""
 
 OF_BATCHES = frozenset(
-    {"group-over-files", "look-alike-ids", "outcome-again", "rewards-at-one-time", "several-versions",
+    {"agent-twice", "group-over-files", "look-alike-ids", "outcome-again", "rewards-at-one-time", "several-versions",
      "some-without-event-reward", "some-without-group"}
 )  # fmt: skip
 """Kinds of notes on a batch. Where it is read in parts, each part may have the same."""

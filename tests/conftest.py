@@ -6,6 +6,7 @@ import atexit
 import ctypes
 import functools
 import gc
+import importlib
 import importlib.util
 import os
 import re
@@ -74,10 +75,16 @@ for option, setting in COMPILED.items():
     jax.config.update(option, setting)
     os.environ[option.upper()] = str(setting)
 
-# What JAX compiles and traces lives as long as the process, about 2 MB for each compilation: the default tests held
-# 3.5 GB in each of two workers. A compiled function also keeps about 24 regions of memory mapped, and Linux allows a
-# process 65,530: a worker at that limit ends with a segmentation fault at its next compilation. To forget takes a
-# second for each GB, and what is used again is traced again: workers may hold a third of the memory, up to 4 GB each.
+# JAX makes a context of MLIR for each function that it lowers, and keeps it with the function: a tenth of the time of
+# tests that compile, and a third of their memory. One context serves all. A release that has no such function has none.
+mlir = importlib.import_module("jax._src.interpreters.mlir")
+if hasattr(mlir, "make_ir_context"):
+    mlir.make_ir_context = functools.cache(mlir.make_ir_context)
+
+# What JAX compiles and traces lives as long as the process, more than 1 MB for each compilation. A compiled function
+# also keeps about 24 regions of memory mapped, and Linux allows a process 65,530: a worker at that limit ends with a
+# segmentation fault at its next compilation. To forget takes a second for each GB, and what is used again is traced
+# again: workers may hold a third of the memory, up to 4 GB each.
 COMPILATIONS_BETWEEN_LOOKS = 50
 MACHINE = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if sys.platform == "linux" else 0
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
@@ -122,6 +129,7 @@ def pytest_runtest_teardown() -> None:
     resident = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     if resident > MOST_RESIDENT or Path("/proc/self/maps").read_bytes().count(b"\n") > MOST_MAPPED_REGIONS:
         jax.clear_caches()
+        getattr(mlir.make_ir_context, "cache_clear", list)()
         gc.collect()
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc keeps what is freed between what is in use
         if trim is not None:

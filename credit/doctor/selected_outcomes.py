@@ -106,7 +106,7 @@ def corrected_failures(
     """
     against, outcome, channels = reference_channel(traces), _outcome(traces), verdict_channels(traces)
     judged, known = judged_traces(traces, success_at), np.isfinite(outcome)
-    if judged.graded:
+    if judged.graded and not against:
         return []
     failed, passes, judge = judged.failed, np.where(known, judged.succeeded, np.nan), outcome_name(traces)
     if against:
@@ -124,9 +124,16 @@ def corrected_failures(
             return []
         passes = np.full(len(known), np.nan)
         passes[has] = yes
-    found = corrected_rate(failed, known, passes, task_ids(traces))
     name, judge = printable(against, 60), printable(judge, 60)
     said = f"By {name} {part_of(int(failed.sum()), int(known.sum()))} failed"
+    if judged.graded:
+        loose = f"Grades of {judge} are not held against these: a judge that changed may look like runs that did."
+        return [
+            f"{said}.",
+            loose,
+            "`--success-at`, the least grade that passes, corrects the rate and tests the judge.",
+        ]
+    found = corrected_rate(failed, known, passes, task_ids(traces))
     if found is None:
         return [f"{said}: too few to correct the rate by."] if against else []
     of = f"all {found.traces}" if found.whole else f"the {found.traces} that {judge} judged"

@@ -253,11 +253,15 @@ class Method:
         of_turns = options.get("mode", "turn") not in ("design", "question", "last")
         return tuple(name for name in self.columns if "by" not in options and (of_turns or name != "turn"))
 
-    def reads_rounds(self, options: Mapping[str, Any], given: Collection[str]) -> bool:
+    def reads_rounds(self, options: Mapping[str, Any], given: Collection[str], *, of_one: bool = False) -> bool:
         """Whether the order moves numbers in which rows of agents that act at once stand, as of `reads_order`.
 
         Rewards at events count for the whole round, but for the order "row_reward". A `stage` states it, and a `node`
-        in its `context`; to the order "turns", and to a key by steps, it is one place.
+        in its `context`; to the order "turns", and to a key by steps, it is one place; values of one agent's
+        rows there follow each other.
+
+        Args:
+          of_one: ask of the rows of one agent in a round.
 
         Examples:
           >>> import credit
@@ -269,10 +273,10 @@ class Method:
           >>> credit.METHODS["spiral_rae"].reads_rounds({"discount": 0.9}, [])  # it counts along an agent's own rows
           False
         """
-        if {"stage", "node"} & {*self.needs} or self.order == "turns":
+        if {"stage", "node"} & {*self.needs} or (self.order == "turns" and not (of_one and self.valued)):
             return False
         of_rows = given if self.order == "row_reward" else {*given} - {"event_reward"}
-        return self._reads_chain({**self.bound, **options}, of_rows, of_agents=True)
+        return self._reads_chain({**self.bound, **options}, of_rows, of_agents=not of_one)
 
     def unbiased_with(self, options: Mapping[str, Any], seen: Seen | None = None) -> tuple[bool | None, str]:
         """`unbiased` under options, and why it is not, or why None: nobody can say. Only True has no reason.

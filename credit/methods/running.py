@@ -140,22 +140,23 @@ def _what_is_missing(
     """What is said of columns by which a method compares and which tell nothing apart, and of an order untold."""
     from credit.methods.method_row import Method
     from credit.untold_order import reads_untold, traces_untold
-    from credit.values_at_once import rounds_of_log, said_of_rounds
+    from credit.values_at_once import Rounds, reads_rounds, rounds_of_log
 
     known, name = find_method(method) if isinstance(method, str) else method, Request.of(method).name
     if not isinstance(known, Method):
         return []
     alike = alike_in_log(traces, known.columns_with(options))
     if names is None:
-        rounds = rounds_of_log(traces, known, options)
+        rounds = rounds_of_log(traces)
         untold = reads_untold(name, traces_untold(traces, known, options, traces.evidence))
     else:
-        rounds = names.at_once if known.reads_rounds(options, traces.evidence) else 0
+        rounds = Rounds(*names.at_once)
         untold = f"{name} reads {names.untold}" if names.untold and known.reads_order(options, traces.evidence) else ""
+    rounds = rounds.read(*reads_rounds(known, options, traces.evidence))
     return [
         *(f"{name} compares by the {column}, and {said}" for column, said in alike.items()),
         *([untold] if untold else []),
-        *([f"{name} {said_of_rounds(rounds)}"] if rounds else []),
+        *([f"{name} {rounds.said}"] if rounds.said else []),
     ]
 
 

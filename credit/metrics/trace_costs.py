@@ -103,7 +103,8 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
         return numbered(total, *refused, lacking, *uncounted, (np.isnan(total), SILENT), idle)
 
     found = {"outcome": numbered(outcome, (np.isnan(outcome), "the trace has no outcome"))} if graded else {}
-    loops, unmended, (early, told) = calls.loop_counts(), calls.unmended_counts(), ended_early(traces, calls)
+    loops, unmended = calls.loop_counts(), calls.unmended_counts()
+    early, told = ended_early(traces, calls, facts.clock)
     bare = ~has_statuses(traces), "the log states no status"
     if early.any():
         untold = ~told, "the log does not tell how its runs end"

@@ -80,22 +80,31 @@ def draw_methods(
         raise CreditError(f"no row has k = {k} or less; the rows have {sorted({row.k for row in rows})}")
     order = list(dict.fromkeys(row.method for row in chosen))
     worlds = [world for world in dict.fromkeys(world for world, _ in asked) if any(r.world == world for r in chosen)]
-    lines = -(-len(scores) // ABREAST)
-    across = -(-len(scores) // lines)
-    high = 0.75 + 0.2 * (len(drawn) > 1) + 0.2 * len(order)
-    figure = new_figure(2.4 + 2.4 * across, 0.75 + high * lines * len(drawn))
+    blocks = len(drawn)
+    lines = -(-len(scores) // ABREAST)  # of a size
+    sizes_abreast = blocks > len(scores) == 1
+    across = min(blocks, ABREAST) if sizes_abreast else -(-len(scores) // lines)
+    rows_of_panels = -(-blocks // across) if sizes_abreast else lines * blocks
+    joined = blocks > 1 == lines  # numbers and labels below the last row alone
+    high = (0.2 if joined else 0.75) + 0.2 * (blocks > 1) + 0.2 * len(order)
+    figure = new_figure(2.4 + 2.4 * across, (1.3 if joined else 0.75) + high * rows_of_panels)
     firsts: dict[str, Axes] = {}
     for block, (of_k, of_size) in enumerate(drawn.items()):
         for number, field in enumerate(scores):
-            at = (lines * len(drawn), across, block * lines * across + number + 1)
-            axes = figure.add_subplot(*at, sharex=firsts.get(field))
+            place = block if sizes_abreast else block * lines * across + number
+            axes = figure.add_subplot(rows_of_panels, across, place + 1, sharex=firsts.get(field))
             firsts.setdefault(field, axes)
-            if len(drawn) > 1:
+            if blocks > 1:
                 axes.set_title(f"groups of {of_k}", fontsize=9)
             _draw_panel(axes, field, of_size, order, worlds)
             axes.set_yticks(range(len(order)), _names(of_size, order), fontsize=8, parse_math=False)
             axes.set_ylim(len(order) - 0.4, -0.6)
-            axes.tick_params(labelleft=number % across == 0)
+            axes.tick_params(labelleft=place % across == 0)
+            if joined and not sizes_abreast and block + 1 < blocks:  # the panel below has the same axis
+                axes.xaxis.label.set_visible(False)
+                axes.tick_params(labelbottom=False)
+            elif sizes_abreast:
+                axes.set_xlabel("")
     for number, axes in enumerate(figure.axes):  # which share them with all that is drawn
         _scale(axes, scores[number % len(scores)], chosen)
     if title:
@@ -119,7 +128,8 @@ def draw_methods(
     left_out += everywhere.values()
     refused = refused_caption((shown_name(row.method), row.answered) for row in chosen)
     of_all = f"groups of {max(row.k for row in chosen)}" if len(drawn) == 1 else ""
-    stated = (of_all, scale, values, refused, absent_caption(left_out, shown_name))
+    along = f"along x: {LABELS[scores[0]]}".replace("\n", " ") * sizes_abreast  # once for all panels
+    stated = (along, of_all, scale, values, refused, absent_caption(left_out, shown_name))
     key_of_series(figure, worlds, "; ".join(filter(None, stated)))
     return figure
 

@@ -75,71 +75,82 @@ def make_room(figure: Figure, least: float = SMALL, *, chosen: bool = True) -> N
         _arrange(figure, least)
 
 
-def _arrange(figure: Figure, least: float) -> bool:
+def _arrange(figure: Figure, least: float, *, to_see: bool = False) -> bool:
     """Move, wrap and shrink, at last with fewer panels in a row, until these have room, and say whether they have.
 
-    The last ways take the least place that there is, so that a size with room has room in whatever is larger.
+    The last ways take the least place that there is, so that a size with room has room in whatever is larger. `to_see`
+    whether there is any, they are the only ones.
     """
     width, height = figure.get_size_inches()
     texts = [text for axes in figure.axes for text in (axes.xaxis.label, axes.yaxis.label, axes.title)]
     lines = {text: (text.get_text(), float(text.get_fontsize())) for text in texts}
     numbers = {axis: [float(label.get_fontsize()) for label in axis.get_ticklabels()]
                for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)}  # fmt: skip
-    beside = {axes: (spec, axes.yaxis.get_tick_params()["labelleft"])
+    some = [size for sizes in numbers.values() for size in sizes]  # of an axis that had none, and gets them
+    beside = {axes: (spec, axes.yaxis.get_tick_params()["labelleft"], axes.xaxis.label.get_visible())
               for axes in figure.axes if (spec := axes.get_subplotspec()) is not None}  # fmt: skip
-    rows = [spec.rowspan for spec, _ in beside.values()]
+    rows = [spec.rowspan for spec, *_ in beside.values()]
     may_fit = any(len(row) > 1 for row in rows) or _may_fit(figure, len({*rows}), least)
-    if may_fit and _has_room(figure, least):
+    if may_fit and not to_see and _has_room(figure, least):
         return True
-    most = max((spec.get_gridspec().ncols for spec, _ in beside.values()), default=1)
-    ways = [(1, np.inf)] * bool(height > width)
+    most = max((spec.get_gridspec().ncols for spec, *_ in beside.values()), default=1)
+    ways = [(1, np.inf)] * bool(height > width and not to_see)
     ways += [(columns, least) for columns in range(most, 0, -1) for _ in range(2)]  # broken lines may take the room
     panels = len(_panels(figure))
     for columns, points in ways:
-        if not (_may_fit(figure, -(-panels // columns), least) if columns < most else may_fit):
+        if not (_may_fit(figure, -(-panels // columns), least, moved=True) if columns < most else may_fit):
             continue
-        for axes, (spec, labelled) in (_in_columns(figure, columns) if columns < most else beside).items():
+        for axes, (spec, labelled, below) in (_in_columns(figure, columns) if columns < most else beside).items():
             axes.set_subplotspec(spec)
             axes.tick_params(labelleft=labelled)
+            axes.xaxis.label.set_visible(below)
+            if axes.get_xlabel():
+                axes.tick_params(labelbottom=below)
         for text, (line, size) in lines.items():  # as they were: what was tried broke and shrank them
             text.set_text(line)
             text.set_fontsize(min(points, size))
         for axis, sizes in numbers.items():
-            axis.set_tick_params(labelsize=min([points, *sizes]))
-        if _has_room(figure, least):
+            axis.set_tick_params(labelsize=min([points, *(sizes or some)]))
+        if _has_room(figure, least, to_see=to_see):
             return True
     return False
 
 
-def _may_fit(figure: Figure, lines: int, least: float) -> bool:
+def _may_fit(figure: Figure, lines: int, least: float, *, moved: bool = False) -> bool:
     """Whether so many lines of the least panels, with the texts that all of them have, are no higher than the figure.
 
     A layout takes a second; this takes none.
+
+    Args:
+      figure, lines, least: in question.
+      moved: whether each panel gets its own label along x, where one that lies above its like has none.
     """
     panels, height = _panels(figure), figure.get_figheight()
-    texts = [
-        all(axes.xaxis.label.get_text() for axes in panels),
-        all(axes.title.get_text() for axes in panels),
-        all(axes.xaxis.get_tick_params()["labelbottom"] for axes in panels),
-    ]
-    return bool(lines * (min(LEAST, height / 2) + sum(texts) * least / 72) <= height)
+    labelled = moved or all(axes.xaxis.label.get_visible() for axes in panels)
+    of_label = min((1 + axes.get_xlabel().count("\n") for axes in panels if axes.get_xlabel()), default=0)
+    numbered = [axes.xaxis.get_tick_params()["labelbottom"] or (moved and axes.get_xlabel()) for axes in panels]
+    texts = lines * (all(axes.title.get_text() for axes in panels) + all(numbered))
+    texts += of_label * (lines if labelled and all(axes.get_xlabel() for axes in panels) else 1)
+    of_rows = max((ROW / 72 * abs(float(np.diff(axes.get_ylim())[0])) for axes in panels if _dots(axes)[0]), default=0)
+    return bool(lines * max(min(LEAST, height / 2), of_rows) + texts * least / 72 <= height)
 
 
 def _panels(figure: Figure) -> list[Axes]:
     return [axes for axes in figure.axes if axes.get_visible() and axes.get_subplotspec() is not None]
 
 
-def _has_room(figure: Figure, least: float) -> bool:
-    """Whether panels and texts have room; what does is finished."""
+def _has_room(figure: Figure, least: float, *, to_see: bool = False) -> bool:
+    """Whether panels and texts have room; what does is finished, and what is arranged to see this may be either way."""
     if not _fits(figure, least) or _crowded(figure):
         return False
-    tried = copy.deepcopy(figure)
+    tried = figure if to_see else copy.deepcopy(figure)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         _finish(tried, least)
     if any("collapsed" in str(warning.message) for warning in caught) or not _texts_apart(tried):
         return False
-    _finish(figure, least)
+    if not to_see:
+        _finish(figure, least)
     return True
 
 
@@ -151,9 +162,14 @@ def _finish(figure: Figure, least: float) -> None:
     for axes in panels:
         _fit_cells(axes, least)
         _fit_dots(axes)
+    numbers = [label for axes in panels for axis in (axes.xaxis, axes.yaxis) for label in axis.get_ticklabels()]
+    of_numbers = min((float(label.get_fontsize()) for label in numbers if label.get_text()), default=np.inf)
+    for legend in figure.legends:
+        for text in (*legend.get_texts(), legend.get_title()):
+            text.set_fontsize(min(float(text.get_fontsize()), of_numbers))
     if len(figure.axes) > len(panels):  # a bar of colours takes room
         _fits(figure, least)
-    for _ in range(2):  # a matrix of square cells follows the panels
+    for _ in range(2 if any(axes.images for axes in panels) else 1):  # a matrix of square cells follows the panels
         figure.draw_without_rendering()
 
 
@@ -166,7 +182,8 @@ def _texts_apart(figure: Figure) -> bool:
     for place, axes in enumerate(axes for axes in figure.axes if axes.get_visible()):
         shown += [(place, tick.label1) for tick in _ticks(axes.xaxis)]
         names = [tick.label1 for tick in _ticks(axes.yaxis)]
-        texts = [text for text in (*names, axes.xaxis.label, axes.yaxis.label, axes.title) if text.get_text()]
+        texts = [*names, axes.xaxis.label, axes.yaxis.label, axes.title]
+        texts = [text for text in texts if text.get_text() and text.get_visible()]
         shown += [(-1, part) for part in (*texts, axes.get_legend()) if part is not None]
     shown += [(-1, legend) for legend in figure.legends]
     if not shown:
@@ -217,13 +234,13 @@ def _size_with_room(figure: Figure, least: float) -> tuple[float, float] | None:
     What fits a size fits a higher one, so the highest is tried first and then the middle one.
     """
     width, height = figure.get_size_inches()
-    as_wide = [(width, factor * height) for factor in (1.25, 1.5, 2, 3)]
+    as_wide = [(width, factor * height) for factor in (2, 3)]
     of_page = [(PAGE[0], part * PAGE[1]) for part in (0.25, 0.5, 0.75, 1) if PAGE[0] > width]
 
     def fits(size: tuple[float, float]) -> bool:
         tried = copy.deepcopy(figure)
         tried.set_size_inches(*size)
-        return _arrange(tried, least)
+        return _arrange(tried, least, to_see=True)
 
     for some in (as_wide, of_page):
         sizes = [size for size in some if size[1] <= PAGE[1] or height > PAGE[1]]
@@ -232,14 +249,14 @@ def _size_with_room(figure: Figure, least: float) -> tuple[float, float] | None:
     return None
 
 
-def _in_columns(figure: Figure, columns: int) -> dict[Axes, tuple[SubplotSpec, bool]]:
-    """Where panels stand with so many in a row, and whether each has its names, which a row may share."""
+def _in_columns(figure: Figure, columns: int) -> dict[Axes, tuple[SubplotSpec, bool, bool]]:
+    """Where panels stand with so many in a row, whether each has its names, which a row may share, and its label."""
     from matplotlib.gridspec import GridSpec
 
     panels = _panels(figure)
     grid = GridSpec(-(-len(panels) // columns), columns, figure=figure)
     shared = not all(axes.yaxis.get_tick_params()["labelleft"] for axes in panels)
-    return {axes: (grid[divmod(place, columns)], not shared or place % columns == 0)
+    return {axes: (grid[divmod(place, columns)], not shared or place % columns == 0, True)
             for place, axes in enumerate(panels)}  # fmt: skip
 
 
@@ -333,7 +350,9 @@ def _wrap(text: Text, length: float, along: str, least: float) -> bool:
     if not text.get_text() or taken <= length:
         return False
     width = max(int(max(map(len, lines)) * length / taken), 6)
-    whole = (line.replace(" %", "\N{NO-BREAK SPACE}%") for line in lines)
+    if str(text.get_label()).split() != text.get_text().split():
+        text.set_label(text.get_text())  # as it was: broken lines would be broken again
+    whole = (line.replace(" %", "\N{NO-BREAK SPACE}%") for line in str(text.get_label()).split("\n"))
     broken = [part for line in whole for part in textwrap.wrap(line, width, break_long_words=False)]
     text.set_text("\n".join(broken))
     taken = getattr(text.get_window_extent(), along)
@@ -411,7 +430,8 @@ def _fit_dots(axes: Axes) -> None:
     """Set markers smaller that would cover those of another series in the same row."""
     lines, step = _dots(axes)
     for line in lines:
-        line.set_markersize(min(float(line.get_markersize()), max(DOT, step * _rows_apart(axes))))
+        room = step * _rows_apart(axes) - float(line.get_markeredgewidth())
+        line.set_markersize(min(float(line.get_markersize()), max(DOT, room)))
 
 
 def _cells(axes: Axes) -> Iterator[Text]:

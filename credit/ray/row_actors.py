@@ -74,7 +74,7 @@ class RemoteRowAdvantages:
     def __call__(self, *, reward: Any, mask: Any = None, **columns: Any) -> Advantages:
         """Advantages of one batch; called, and warns, as `RowAdvantages.__call__`. `mask` is not sent."""
         sent, n = _sent(reward, columns)
-        (values, valid, metrics), said = self._answer(self._actor.compute.remote(sent))
+        (values, valid, metrics), said = self._answer(self._actor.heard.remote(sent))
         _warn(said)
         return Advantages(_on_tokens(values, reward, mask, n), valid, metrics)
 
@@ -88,12 +88,14 @@ class RowActor:
     def __init__(self, method: str | Callable[..., Credit], options: Mapping[str, Any]) -> None:
         self._advantages = RowAdvantages(method, **options)
 
-    def compute(
-        self, sent: Mapping[str, Any]
-    ) -> tuple[tuple[np.ndarray, np.ndarray, dict[str, float]], list[Warning | str]]:
-        """One number for each row, which rows have an answer, and the metrics; and what was warned of."""
-        result, said = _heard(lambda: self._advantages(**sent))
-        return (np.asarray(result.advantages), result.valid, result.metrics), said
+    def compute(self, sent: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
+        """One number for each row, which rows have an answer, and the metrics."""
+        result = self._advantages(**sent)
+        return np.asarray(result.advantages), result.valid, result.metrics
+
+    def heard(self, sent: Mapping[str, Any]) -> tuple[Any, list[Warning | str]]:
+        """`compute`, and what it warned of."""
+        return heard(self.compute, sent)
 
     def warmup(self, rows: int | None, evidence: tuple[str, ...], event_reward: bool) -> float:
         """Compile, and return the seconds that it took."""
@@ -122,26 +124,24 @@ def rows_advantage_task(method: str, *, reward: Any, mask: Any = None, **columns
     """
     ray = connected()
     sent, n = _sent(reward, columns)
-    remote = ray.remote(compute_rows).options(max_retries=RETRIES, runtime_env=ON_CPU)
-    (values, metrics), said = next(iter(results_of(ray, [remote.remote(method, sent)])))
+    remote = ray.remote(heard).options(max_retries=RETRIES, runtime_env=ON_CPU)
+    (values, metrics), said = next(iter(results_of(ray, [remote.remote(compute_rows, method, sent)])))
     _warn(said)
     return _on_tokens(values, reward, mask, n), metrics
 
 
-def compute_rows(
-    method: str, sent: Mapping[str, Any]
-) -> tuple[tuple[np.ndarray, dict[str, float]], list[Warning | str]]:
-    """The task: the answer, and what was warned of."""
+def compute_rows(method: str, sent: Mapping[str, Any]) -> tuple[np.ndarray, dict[str, float]]:
+    """The answer of a task."""
     named = {name: sent.get(name) for name in ("group", "trace", "agent", "turn")}
-    (values, metrics), said = _heard(lambda: rows_advantage(method, **{**named, **sent}))
-    return (np.asarray(values), metrics), said
+    values, metrics = rows_advantage(method, **{**named, **sent})
+    return np.asarray(values), metrics
 
 
-def _heard(call: Callable[[], Any]) -> tuple[Any, list[Warning | str]]:
-    """What a call in a worker answers, and the warnings, which the caller's process would not see."""
+def heard(call: Callable[..., Any], *given: Any) -> tuple[Any, list[Warning | str]]:
+    """What a call in a worker answers, and its warnings, which the caller's process would not see."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", UserWarning)
-        answer = call()
+        answer = call(*given)
     return answer, [one.message for one in said]
 
 

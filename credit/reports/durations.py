@@ -306,6 +306,8 @@ def _rounding(trace: np.ndarray, time: np.ndarray, seconds: np.ndarray, slack: f
     units, sizes = np.zeros((2, trace.max(initial=-1) + 1)), np.nan_to_num(seconds).astype(np.float32)
     of_floats = 2 * slack + np.zeros(len(trace)), np.spacing(np.abs(sizes)).astype(np.float64)
     for unit, numbers, left in zip(units, (time, seconds), of_floats, strict=True):
+        if np.isnan(numbers).all():
+            continue
         for digits in range(DIGITS, -1, -1):
             odd = np.abs(numbers * 10.0**digits - np.round(numbers * 10.0**digits)) > left * 10.0**digits
             unit[np.bincount(trace, odd, len(unit)) == 0] = 10.0**-digits  # NaN is not odd

@@ -235,7 +235,7 @@ class Triage:
     def look_first(self) -> list[str]:
         """`quiet`, behind how traces end early; that no cause is beyond chance, where none is; in sentences."""
         if self.quiet and not self.endings:
-            return [self.quiet.replace(": ", "; ", 1)]
+            return [self.quiet.removesuffix(TOKENS)]
         (bad, good), looked = self.kinds, f"{counted(self.looked_at, 'kind')} of error, loop or end"
         where = within_both(self.tasks, self.noun)
         none = [f"No error, loop or end is more common in {bad} traces than chance allows{where}."]

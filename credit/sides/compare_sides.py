@@ -15,7 +15,7 @@ from credit.metrics.trace_metrics import OF_CREDIT, success_of_traces
 from credit.reports.owners import owned_events, owners
 from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
-from credit.reports.tool_calls import ToolCalls, call_mask
+from credit.reports.tool_calls import call_mask
 from credit.reports.trace_numbers import TeamFacts, TraceMetric
 from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, WALL_CLOCK, same_in_all
@@ -75,20 +75,22 @@ def compare_sides(
     same = tuple(name for name in same_in_all(measured, kept) if name not in {one.metric for one in lost})
     rows = side_differences(traces, {name: of for name, of in whole.items() if name not in same}, sides.side)
     kinds = task_kinds(traces)
-    bounds = bounds_of_sides(traces, measured, sides.side, prices)
+    facts = TeamFacts(traces)
+    bounds = bounds_of_sides(traces, measured, sides.side, prices, facts)
     verdicts = tuple(verdict_changes(verdict_errors(traces, success_at), sides.side, task, kinds[1]))
     judge = outcome_name(traces)
     rows = [held_to_reference(row, judge, verdicts) if row.metric in FIRST else row for row in rows]
     judged = next((row.metric for row in rows if row.metric in FIRST), None)
-    apart, apart_in, not_told = differs_too(traces, sides, None if judged is None else (judged, measured[judged]))
+    of_judged = None if judged is None else (judged, measured[judged])
+    apart, apart_in, not_told = differs_too(traces, sides, of_judged, facts)
     in_time = apart_in_time(traces, sides, task, judged or "", None if judged is None else measured[judged])
     asked = {name: place for place, name in enumerate((*ASKED, *ASKED_NEXT))}
     rows = sorted(rows, key=lambda row: asked.get(row.metric, len(asked)))
     unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads, sides.side))
-    unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads))
-    success, task, calls = measured["success"].value, task_ids(traces), ToolCalls(traces)
+    unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads, facts.calls))
+    success, task, calls = measured["success"].value, task_ids(traces), facts.calls
     known = np.isfinite(success)
-    took = TeamFacts(traces).durations
+    took = facts.durations
     events = owned_events(calls) | {"tool_calls": np.flatnonzero(call_mask(traces))}
     events[WALL_CLOCK] = np.flatnonzero(np.isfinite(took.event))
     for i, row in enumerate(rows):
@@ -110,7 +112,7 @@ def compare_sides(
     told = {problem.trace for problem in traces.problems if problem.kind == REFUSED_ROW}
     unplaced = len(refused - {"", *traces.traces["trace"].to_pylist(), *sides.unread, *told})
     found = SideComparison(sides, rows, bounds, lost, task, apart, same, unread, unscored, unplaced, paid, len(shared))
-    agents = agents_of_costs(traces, sides, rows, told_tasks, prices)
+    agents = agents_of_costs(traces, sides, rows, told_tasks, prices, facts)
     outcome = np.full(len(task), np.nan) if judged is None else measured[judged].value
     teams = tuple(team_changes(traces, outcome, sides.side, calls))
     asked_of = ([judged] if judged else [], [*costs_of_kinds(rows)])
@@ -140,7 +142,7 @@ def compare_sides(
         kinds=tuple(of_kinds),
         mix=changed_mix(kinds, sides.side, task) if any(row.within for row in rows) else "",
     )
-    alone = agents_alone(traces, sides.side) if "format" in apart_in else ((), ())
+    alone = agents_alone(traces, sides.side, calls) if "format" in apart_in else ((), ())
     return dataclasses.replace(found, agents=agents, alone=alone)
 
 

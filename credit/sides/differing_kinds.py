@@ -13,7 +13,8 @@ from credit.reports.missing_lines import lacking_traces
 from credit.reports.taking_part import taking_part
 from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
-from credit.reports.trace_numbers import TraceMetric, numbered
+from credit.reports.tool_calls import ToolCalls
+from credit.reports.trace_numbers import TeamFacts, TraceMetric, numbered
 from credit.sides.chosen_sides import Sides
 from credit.sides.same_models import same_models
 from credit.sides.side_rows import SideDifference
@@ -36,13 +37,13 @@ NONE_STATED = "none stated"
 MODEL_OF_AGENT = "the model of an agent"
 
 
-def agents_alone(traces: Traces, side: np.ndarray) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def agents_alone(traces: Traces, side: np.ndarray, calls: ToolCalls) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Of each side the agents that act on it alone, where `taking_part` tells nothing of them.
 
     Those of traces that lack lines do not count: what lacks the span of an agent may have its actions under another
     name.
     """
-    names, acts, tells = taking_part(traces)
+    names, acts, tells = taking_part(traces, calls)
     whole, found = ~lacking_traces(traces), []
     for one in (0, 1):
         here, there = acts[:, (side == one) & whole].any(axis=1), acts[:, side == 1 - one].any(axis=1)
@@ -51,7 +52,7 @@ def agents_alone(traces: Traces, side: np.ndarray) -> tuple[tuple[str, ...], tup
 
 
 def differs_too(
-    traces: Traces, sides: Sides, judged: tuple[str, TraceMetric] | None
+    traces: Traces, sides: Sides, judged: tuple[str, TraceMetric] | None, facts: TeamFacts
 ) -> tuple[tuple[str, ...], dict[str, str], str]:
     """In what else the sides differ, which may be what changed, how success differs within each of its kinds, and why
     what models did cannot be told.
@@ -60,7 +61,7 @@ def differs_too(
     all. It is told where it differs beyond chance and, tested or not, where the part of what is settled before a run
     differs by `MIXED`; where tasks are few, at any difference of that, and at `MIXED` of an agent that no test is of.
     """
-    tasks, kept, kinds = (task_ids(traces), task_kinds(traces)[1]), sides.side >= 0, _kinds(traces, sides.agent)
+    tasks, kept, kinds = (task_ids(traces), task_kinds(traces)[1]), sides.side >= 0, _kinds(facts, sides.agent)
     first, second = (np.unique(tasks[0][sides.side == one]) for one in (0, 1))
     few = (len(np.intersect1d(first, second)) or min(len(first), len(second))) < LEAST_TASKS
     found = []
@@ -132,7 +133,7 @@ def _stated(traces: Traces, word: str) -> list[str]:
     return [name or NONE_STATED for name in traces.traces[word].to_pylist()]
 
 
-def _kinds(traces: Traces, agent: str) -> dict[str, dict[str, np.ndarray]]:
+def _kinds(facts: TeamFacts, agent: str) -> dict[str, dict[str, np.ndarray]]:
     """Traces of each model, system and format, and those in which an agent acts that `taking_part` tells something of:
     1 or 0, float [traces]; most traces first.
 
@@ -140,8 +141,10 @@ def _kinds(traces: Traces, agent: str) -> dict[str, dict[str, np.ndarray]]:
     are: NaN where the agent does not act, as in runs that were killed before, for there its model is not known. Nor are
     all models of such runs, where traces have several.
     """
+    traces = facts.traces
+    early, _ = ended_early(traces, facts.calls, facts.clock)
     named = {word: [*enumerate(_stated(traces, word))] for word in BESIDE}
-    names, acts, tells = taking_part(traces)
+    names, acts, tells = taking_part(traces, facts.calls)
     found: dict[str, dict[str, np.ndarray]] = {}
     models = trace_models(traces)
     named["model"] = [(row, name) for row, of in enumerate(models) for name in sorted(of) or [NONE_STATED]]
@@ -155,7 +158,7 @@ def _kinds(traces: Traces, agent: str) -> dict[str, dict[str, np.ndarray]]:
     for who, of_agent in of_agents.items():
         named[MODEL_OF_AGENT] += [(row, f"{who}: {model}") for row, model in of_agent.items()]
         acting |= {f"{who}: {model}": [*of_agent] for model in of_agent.values()}
-    every, short = np.arange(traces.sizes.traces), lacking_traces(traces) | ended_early(traces)[0]
+    every, short = np.arange(traces.sizes.traces), lacking_traces(traces) | early
     for word, pairs in named.items():
         rows: dict[str, set[int]] = {}
         for row, name in pairs:

@@ -13,7 +13,7 @@ from credit.metrics.event_costs import Prices, event_costs, token_counts
 from credit.metrics.logged_prices import logged_prices
 from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
-from credit.reports.trace_numbers import TraceMetric, numbered
+from credit.reports.trace_numbers import TeamFacts, TraceMetric, numbered
 from credit.sides.asked_metrics import ASKED, LEAST_SHARE, TOKENS
 from credit.sides.chosen_sides import Sides
 from credit.sides.side_rows import SideDifference, corrected_rows
@@ -216,6 +216,7 @@ def agents_of_costs(
     rows: list[SideDifference],
     measured: dict[str, TraceMetric],
     prices: Prices | None,
+    facts: TeamFacts,
 ) -> dict[str, tuple[AgentDifference, ...]]:
     """What agents add to the differences of `BY_AGENT` that are known, by their names, the own change of each tested.
 
@@ -226,12 +227,12 @@ def agents_of_costs(
     """
     compared, agents = {row.metric for row in rows}, dict[str, tuple[AgentDifference, ...]]()
     tests: list[tuple[str, str, str, SideDifference, Hashable]] = []
+    costs = event_costs(traces, prices, facts)
     for kind in BY_AGENT:
         for name in (name for name in kind if name in compared):
-            costs = event_costs(traces, prices)
             cost, kinds = getattr(costs, name, None), costs.kinds if name == "money" else None
             if cost is None:  # the log states it
-                cost, kinds = token_counts(traces, "money"), event_costs(traces, logged_prices(traces)).kinds
+                cost, kinds = token_counts(traces, "money"), event_costs(traces, logged_prices(traces), facts).kinds
                 if kinds is not None:
                     kinds[1, 4] = cost - kinds[1, :4].sum(axis=0)
             found = agent_differences(traces, cost, measured[name].value, sides.side, task_ids(traces), kinds)

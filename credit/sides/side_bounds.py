@@ -10,8 +10,7 @@ from credit.metrics.event_costs import Prices, event_costs
 from credit.metrics.success_costs import known_costs
 from credit.metrics.trace_costs import IDLE
 from credit.reports.tasks import mean_over_tasks, task_ids
-from credit.reports.tool_calls import ToolCalls
-from credit.reports.trace_numbers import TraceMetric
+from credit.reports.trace_numbers import TeamFacts, TraceMetric
 from credit.sides.comparable_traces import untold_runs
 from graphs.traces.batch import Traces
 
@@ -40,7 +39,11 @@ class SideBound:
 
 
 def bounds_of_sides(
-    traces: Traces, metrics: dict[str, TraceMetric], side: np.ndarray, prices: Prices | None = None
+    traces: Traces,
+    metrics: dict[str, TraceMetric],
+    side: np.ndarray,
+    prices: Prices | None = None,
+    facts: TeamFacts | None = None,
 ) -> list[SideBound]:
     """What is known of errors, tokens, money and calls where some traces lack a part, and something is on both sides.
 
@@ -52,6 +55,7 @@ def bounds_of_sides(
       metrics: as of `side_differences`.
       side: likewise.
       prices: of models and tools.
+      facts: of the teams, where they are known.
 
     Examples:
       >>> from credit.metrics.trace_costs import costs_of_traces
@@ -74,7 +78,8 @@ def bounds_of_sides(
     names += ["ended_early"] if of_any and "ended_early" in metrics else []
     if not names:
         return []
-    costs, trace = event_costs(traces, prices), np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    facts = facts or TeamFacts(traces)
+    costs, trace = event_costs(traces, prices, facts), np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     tasks = len(np.unique(task[(side >= 0) & ~untold]))
     for name in names:
         known = known_of[name]
@@ -83,7 +88,7 @@ def bounds_of_sides(
         elif name == "logged_money":
             amount, _ = known_costs(traces, name)
         else:
-            cost = ToolCalls(traces).counted.astype(np.float64) if name == "errors" else getattr(costs, name)
+            cost = facts.calls.counted.astype(np.float64) if name == "errors" else getattr(costs, name)
             least = np.where(np.isnan(cost), costs.least.get(name, 0.0), cost)
             amount = np.bincount(trace, least, traces.sizes.traces)
         whole = tuple(bool(known[rows].all()) for rows in of_side)

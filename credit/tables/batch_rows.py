@@ -50,7 +50,7 @@ class RowNames:
       exact: evidence in the unit of outcomes that single precision changes, in double precision: float64 [E] or [T].
       sampled: the tokens of the rows, None where they were not given.
       untold: in words, where nothing tells the order of rows, of `untold_order`; else "".
-      at_once: how many rounds have rows of several agents, of `rounds_at_once`.
+      at_once: how many rounds have rows of several agents, and how many one agent's twice, of `rounds_at_once`.
     """
 
     graph: EventGraph
@@ -66,7 +66,7 @@ class RowNames:
     exact: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
     sampled: Tokens | None = None
     untold: str = ""
-    at_once: int = 0
+    at_once: tuple[int, int] = (0, 0)
     typed: tuple[str, ...] = ()
     offset: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, bool))
 

@@ -151,11 +151,11 @@ def from_columns(
 
     Warns:
       UserWarning: single precision, in which methods compute, or the type of a column changes differences of returns of
-        a group by over 1 %; or rows stand twice, by numbers or sampled tokens that hardly come twice, in whole traces
-        or groups, or as the end of the batch, as of `RowAdvantages`: one second call of a trace looks the same; or
-        `event_reward` is the outcome again; or a row stands behind a later turn, or rows are scattered whose turns are
-        no numbers; or a row has a null `event_reward`; or no trace has an outcome; or ids differ only in case, blanks,
-        hyphens or Unicode's form.
+        a group by over 1 %; or rows stand twice, at one place of `order` or `context`, by numbers or sampled tokens
+        that hardly come twice, in whole traces or groups, or as the end of the batch, as of `RowAdvantages`: one second
+        call of a trace looks the same elsewhere; or `event_reward` is the outcome again; or a row stands behind a later
+        turn, or rows are scattered whose turns are no numbers; or a row has a null `event_reward`; or no trace has an
+        outcome; or ids differ only in case, blanks, hyphens or Unicode's form.
 
     Raises:
       ColumnError: lengths differ, ids are missing or of a wrong type, a trace or group is called `nan` or `None` as
@@ -191,8 +191,7 @@ def from_columns(
         if turn is not None and order is None:  # else `credit.run` warns, where a method reads the order
             warnings.warn(f"methods may read {untold}", stacklevel=3)
         rows = dataclasses.replace(rows, names=dataclasses.replace(rows.names, untold=untold))
-    if at_once := rounds_at_once(rows, places):
-        rows = dataclasses.replace(rows, names=dataclasses.replace(rows.names, at_once=at_once))
+    rows = dataclasses.replace(rows, names=dataclasses.replace(rows.names, at_once=rounds_at_once(rows, places)))
     own = np.isfinite(rows.evidence.get("agent_reward", np.nan)).any()
     if not (own or np.isfinite(outcome[np.asarray(graph.trace_mask)]).any()):
         warnings.warn("methods answer no row of the batch: none has a reward", stacklevel=3)

@@ -11,6 +11,7 @@ from credit.tables.batch_rows import Rows
 from graphs.event_graph import EventGraph
 from graphs.structure.host_ids import distinct
 from graphs.text import counted
+from graphs.traces.one_place import copies_in_place, own_places
 from graphs.traces.real_numbers import are_real, told_apart
 from graphs.traces.repeated_rows import APART, MEASURED, apart, repeated_rows
 from graphs.traces.repeated_traces import contents, contents_of_tokens, repeated_traces
@@ -20,7 +21,7 @@ from graphs.traces.told_order import are_scattered
 
 __all__ = ["Copied", "copied_rows"]
 
-_IF_COPIES = "and count twice if they are copies (if not, give each call its own order=)"
+_IF_COPIES = " if they are copies (if not, give each call its own order=)"
 
 
 class Copied(NamedTuple):
@@ -28,7 +29,8 @@ class Copied(NamedTuple):
 
     Attributes:
       rows: how many.
-      twice: in words, where they surely are copies, as of `repeated_rows`, `repeated_traces` and `told_apart`; else "".
+      twice: in words, where they surely are copies, as of `repeated_rows`, `repeated_traces`, `copies_in_place`
+        and `told_apart`; else "".
       filling: in words, where they seem to fill up the batch; else "".
       untold: in words, where whole traces, groups or the batch stand more than once, as where they were passed twice,
         and calls that nothing tells apart would look the same; else "".
@@ -61,9 +63,12 @@ def copied_rows(
     lengths = {name: column for name, column in beside.items() if name in ("tokens", "log_ratio")}
     count, graph = len(rows.event), rows.names.graph
     turn, agent = (np.asarray(ids)[rows.event] for ids in (graph.turn_ids, graph.agent_ids))
-    if count and (copied := _again_under_other_ids(rows, places, lengths)):
+    if count == 0:
+        return Copied(0)
+    copied, sampled = _again_by_numbers(rows, places, lengths)
+    if copied:
         return copied
-    if count == 0 or int(turn.max()) + 1 == count:  # numbered over the batch, without gaps
+    if not len(sampled[0]) and int(turn.max()) + 1 == count:  # numbered over the batch, without gaps
         return Copied(0)
     kinds = 2 * np.asarray(graph.event_type) + np.asarray(graph.action_mask)
     of_rows = {name: column[rows.event] for name, column in rows.evidence.items() if name not in TRACE_EVIDENCE}
@@ -72,13 +77,14 @@ def copied_rows(
     order = np.arange(count) if places is None else np.argsort(places)
     _, first, which, times = np.unique(content[order], return_index=True, return_inverse=True, return_counts=True)
     again = first[which] < np.arange(count)
-    copies = int(np.count_nonzero(again))
+    copies = max(int(np.count_nonzero(again)), len(sampled[0]))
     if copies == 0:
         return Copied(0)
     measured = [*(of_rows[name] for name in MEASURED & {*of_rows}), *lengths.values()]
     if twice := _said_of_twice(rows, places, content, measured):
         return Copied(copies, twice)
-    if copies >= 2 and again[-copies:].all() and len(distinct(agent[order][~again])) + copies < count:
+    others = len(distinct(agent[order][~again]))
+    if not len(sampled[0]) and copies >= 2 and again[-copies:].all() and others + copies < count:
         filling = f"the batch ends in {copies} rows that equal earlier ones in every column: if they only fill it up,"
         return Copied(copies, filling=filling)
     trace = np.asarray(graph.trace_ids)[rows.event]
@@ -89,9 +95,14 @@ def copied_rows(
     cell = contents(turn, beside["order"]) if "order" in beside else turn
     columns = (of[order] for of in (cell, peer, content, _real_numbers(measured, count)))
     found, original = told_apart(*columns, has_turns=has_turns)
+    in_place = copies_in_place(*(ids[order] for ids in (trace, agent, _places(rows, beside), content)))
+    by_tokens = [np.argsort(order)[rows.names.rows[events]] for events in sampled]
+    found, which_of = np.unique(np.concatenate([in_place[0], by_tokens[0], found]), return_index=True)
+    original = np.concatenate([in_place[1], by_tokens[1], original])[which_of]
     if len(found):
+        unless = "" if len(sampled[0]) else _IF_COPIES
         at = place[found[0]], place[original[0]]
-        return Copied(copies, _equal(len(found), "", "in every column", *at, _IF_COPIES))
+        return Copied(copies, _equal(len(found), "", "in every column", *at, unless))
     in_whole = again & _in_whole(
         trace[order], group[order], agent[order], turn[order], first, which, placed="order" in beside
     )
@@ -100,6 +111,14 @@ def copied_rows(
     copy = int(np.argmin(np.where(in_whole, times[which], count + 1)))  # others may be equal by chance, too
     at = place[copy], place[first[which[copy]]]
     return Copied(copies, untold=_equal(int(in_whole.sum()), "", "in every column", *at, _IF_COPIES))
+
+
+def _places(rows: Rows, beside: Mapping[str, np.ndarray]) -> np.ndarray:
+    """`own_places` of the rows of a batch, by their order and context."""
+    trace = np.asarray(rows.names.graph.trace_ids)[rows.event]
+    context = rows.evidence.get("context")
+    stated = [] if context is None else [np.asarray(context)[rows.event]]
+    return own_places(trace, *stated, *(beside[name] for name in ("order",) if name in beside))
 
 
 def _peers(graph: EventGraph, trace: np.ndarray, agent: np.ndarray) -> np.ndarray:
@@ -117,8 +136,10 @@ def _real_numbers(measured: Iterable[np.ndarray], count: int) -> np.ndarray:
     return np.where(real, np.unique(contents(np.zeros(count), *columns), return_inverse=True)[1], -1)
 
 
-def _again_under_other_ids(rows: Rows, places: np.ndarray | None, lengths: Mapping[str, np.ndarray]) -> Copied | None:
-    """The rows of `repeated_traces`, which compares those of groups, and of `sampled_again`; None without any."""
+def _again_by_numbers(
+    rows: Rows, places: np.ndarray | None, lengths: Mapping[str, np.ndarray]
+) -> tuple[Copied | None, tuple[np.ndarray, np.ndarray]]:
+    """The traces of `repeated_traces`, which compares those of groups, or else the events of `sampled_again`."""
     graph, of_event, tokens = rows.names.graph, rows.names.rows, rows.names.sampled
     outcome = np.asarray(rows.names.reward)[: len(rows.names.traces)]
     stated = {
@@ -132,26 +153,26 @@ def _again_under_other_ids(rows: Rows, places: np.ndarray | None, lengths: Mappi
     again, first = repeated_traces(graph, outcome, [*stated.values(), *text], measured)
     trace = np.asarray(graph.trace_ids)[: len(of_event)]
     place = of_event if places is None else places[of_event]
+    sampled = again[:0], again[:0]
     if not len(again) and tokens is not None:
         untimed = np.full(len(trace), np.nan)
-        (again, first), (row, of) = sampled_again(graph, outcome, [*stated.values()], tokens, untimed)
-        if len(row) and not len(again):
-            return _twice(len(row), "", "in every column", int(place[row[0]]), int(place[of[0]]))
+        (again, first), sampled = sampled_again(graph, outcome, [*stated.values()], tokens, untimed)
     if not len(again):
-        return None
+        return None, sampled
     copy, original = (int(place[np.flatnonzero(trace == of[0])[0]]) for of in (again, first))
     whose = f" of {counted(len(again), 'trace')}"
-    return _twice(int(np.isin(trace, again).sum()), whose, "in every number, under another id", copy, original)
+    twice = _twice(int(np.isin(trace, again).sum()), whose, "in every number, under another id", copy, original)
+    return twice, sampled
 
 
 def _twice(count: int, whose: str, by: str, copy: int, original: int) -> Copied:
-    return Copied(count, _equal(count, whose, by, copy, original, "and count twice"))
+    return Copied(count, _equal(count, whose, by, copy, original))
 
 
-def _equal(count: int, whose: str, by: str, copy: int, original: int, said: str) -> str:
+def _equal(count: int, whose: str, by: str, copy: int, original: int, unless: str = "") -> str:
+    equal, counts = ("equals an earlier one", "counts") if count == 1 else ("equal earlier ones", "count")
     where = f"row {copy} is row {original} again"
-    equal = "equals an earlier one" if count == 1 else "equal earlier ones"
-    return f"{counted(count, 'row')}{whose} that {equal} {by} ({where}), {said}"
+    return f"{counted(count, 'row')}{whose} that {equal} {by} ({where}), and {counts} twice{unless}"
 
 
 def _in_whole(

@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from credit.tables.column_values import ColumnError, as_arrow, factorise
-from credit.values_at_once import rounds_of_agents
+from credit.values_at_once import Rounds
 from graphs.structure.host_ids import consecutive, distinct
 from graphs.text import excerpt
+from graphs.traces.one_place import again_in_place
 from graphs.traces.told_order import are_scattered, untold_agents
 from graphs.traces.turn_numbers import numbered_turn
 
@@ -159,24 +160,22 @@ def ties(rows: Rows, places: np.ndarray) -> np.ndarray:
 
     Such rows stand as in the batch.
     """
-    graph, entered, of_event = rows.names.graph, len(rows.event), places[rows.names.rows]
-    agent = np.asarray(graph.agent_ids)[:entered]
-    tied: np.ndarray = (np.diff(agent, prepend=-1) == 0) & (np.diff(of_event, prepend=-1) == 0)
-    return tied
+    return again_in_place(np.asarray(rows.names.graph.agent_ids)[: len(rows.event)], places[rows.names.rows])
 
 
-def rounds_at_once(rows: Rows, places: np.ndarray | None) -> int:
-    """How many rounds of a trace have rows of several agents: at one place (`rounds_of_places`), or in one context.
+def rounds_at_once(rows: Rows, places: np.ndarray | None) -> Rounds:
+    """The rounds of several agents, at one place (`rounds_of_places`) or in one context, and of one's twice in one.
+
+    Of its rows at one place `untold_order` tells.
 
     Args:
       rows: of the batch.
       places: of `rounds_of_places`; None where no order is stated.
     """
-    entered = len(rows.event)
-    trace, agent = (np.asarray(ids)[:entered] for ids in (rows.names.graph.trace_ids, rows.names.graph.agent_ids))
-    at_place = None if places is None else places[rows.names.rows]
-    stated = at_place, _contexts(rows)
-    return max((rounds_of_agents(trace, agent, at) for at in stated if at is not None), default=0)
+    context, graph = _contexts(rows), rows.names.graph
+    by_context = Rounds() if context is None else Rounds.of(graph, context)
+    several = 0 if places is None else Rounds.of(graph, places[rows.names.rows]).several
+    return by_context._replace(several=max(several, by_context.several))
 
 
 def _contexts(rows: Rows) -> np.ndarray | None:
@@ -248,7 +247,7 @@ def _said_of_ties(rows: Rows, tied: np.ndarray) -> str:
     name = rows.names.team.names[int(np.asarray(graph.agent_ids)[np.argmax(tied)])].as_py()
     return (
         f"the order of rows, and {int(one.sum())} rows of agent {excerpt(name)} stand at one order=: calls of several "
-        "instances at once need instance= or one context, and calls in sequence a place each"
+        "instances at once need instance=, and calls in sequence a place each"
     )
 
 

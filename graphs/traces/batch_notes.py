@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from uuid import UUID
 
 import numpy as np
@@ -13,11 +13,13 @@ from graphs.errors import Problem
 from graphs.event_graph import EventGraph
 from graphs.joint_rewards import with_joint_rewards
 from graphs.look_alikes import look_alikes
+from graphs.structure.host_ids import earlier_of_each
 from graphs.text import counted, excerpt
 from graphs.traces.evidence import Evidence
+from graphs.traces.one_place import calls_in_place, fine_moments, own_places
 from graphs.traces.part import Heading
 from graphs.traces.repeated_rows import MEASURED, REPEATED_ROWS
-from graphs.traces.repeated_traces import contents_of_tokens, repeated_traces
+from graphs.traces.repeated_traces import contents, contents_of_tokens, repeated_traces
 from graphs.traces.sampled_again import sampled_again
 from graphs.traces.schema import EVENT_EVIDENCE
 from graphs.traces.spans_at_once import moments
@@ -158,13 +160,50 @@ def _note_of_twins(
         yield Problem(REPEATED_ROWS, copy.file, copy.line, "row", value, expected, copy.trace_id, count=rows)
 
 
+def _note_of_one_name(
+    headings: Sequence[Heading],
+    graph: EventGraph,
+    evidence: Mapping[str, Evidence],
+    times: np.ndarray,
+    lines: pa.ChunkedArray,
+    names: Sequence[str],
+    copied: Collection[str],
+) -> Iterator[Problem]:
+    """The note of `calls_in_place`: by contexts, and in tables else by times that are finer than a second.
+
+    Args:
+      headings, graph, evidence, times, lines: as of `batch_notes`.
+      names: of the agents, by `agent_name_ids`.
+      copied: files whose copied rows are named, in which equal ones need no more words.
+    """
+    n = len(lines)
+    trace, agent = (np.asarray(ids)[:n] for ids in (graph.trace_ids, graph.agent_ids))
+    of_tables = np.array([heading.format == "table" for heading in headings], bool)
+    moment = own_places(trace, fine_moments(np.where(of_tables[trace], times[:n], np.nan)))
+    stated = {name: evidence[name].array[:n] for name in evidence if name in EVENT_EVIDENCE}
+    context = stated.get("context", np.full(n, -1)).astype(np.int64)
+    place = np.where(context < 0, moment, context + moment.max(initial=-1) + 1)
+    if not len(calls := calls_in_place(graph, place)):
+        return
+    alike = earlier_of_each(contents(agent, place, np.asarray(graph.event_type)[:n], *stated.values()))[calls] > 0
+    is_named = np.array([heading.file in copied for heading in headings], bool)[trace[calls]]
+    calls = calls[~(alike & is_named)]
+    if len(calls):
+        first = int(calls[0])
+        where, line = headings[int(trace[first])], lines[first].as_py()
+        at = "at one time" if context[first] < 0 else "in one context"
+        shown = f"{excerpt(names[int(np.asarray(graph.agent_name_ids)[agent[first]])])} twice {at}"
+        expected = "each agent once there: a copy counts twice, and two agents need two names"
+        yield Problem("agent-twice", where.file, line, "agent", shown, expected, where.trace_id, count=len(calls))
+
+
 def batch_notes(
     headings: Sequence[Heading],
     graph: EventGraph,
     reward: np.ndarray,
     evidence: Mapping[str, Evidence],
     problems: Sequence[Problem],
-    agents: Iterable[str],
+    agents: Sequence[str],
     lines: pa.ChunkedArray,
     tokens: Tokens | None,
     times: np.ndarray,
@@ -180,13 +219,15 @@ def batch_notes(
       reward: float [T] of the traces, without padding.
       evidence: of the log.
       problems: those found so far; a table of groups without some traces is named there.
-      agents: their names.
+      agents: their names, by `agent_name_ids`.
       lines: where each event stands.
       tokens: of the events.
       times: float64 [E], as the log states them.
     """
     rows_named = any(problem.kind == REPEATED_ROWS for problem in problems)
     yield from _note_of_twins(headings, graph, reward, evidence, tokens, times, lines, rows_named=rows_named)
+    copied = {problem.file for problem in problems if problem.kind == REPEATED_ROWS}
+    yield from _note_of_one_name(headings, graph, evidence, times, lines, agents, copied)
     for field, names in (
         ("group", (heading.group_id for heading in headings)),
         ("trace", (heading.trace_id for heading in headings)),

@@ -3,8 +3,8 @@
 A policy that wrote a text with log-probability L writes it again with chance e^L, so that the log itself says how
 unlikely an honest repetition is, over all pairs. Log-probabilities may be of another policy than the one that sampled,
 as where decoding was greedy or cooler: then unlike traces of a task share long beginnings, of which honest ones share
-one nat on average. What they share more than that takes from the proof. A clock proves by its digits behind the second
-where no two unlike actions of the batch have one time.
+one nat on average. What they share more than that takes from the proof. A clock proves traces by its digits behind
+the second where no two unlike actions of the batch have one time; of rows `copies_in_place` tells.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def sampled_again(
 
     def proven(share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Which copies of traces and of events are proven, where this share of each trace's surprise is real."""
-        nats = share[trace] * surprise + clock
-        of_copies = np.bincount(trace, nats, n)[copy] >= math.log(max(n, 1) ** 2 / CHANCE)
+        nats = share[trace] * surprise
+        of_copies = np.bincount(trace, nats + clock, n)[copy] >= math.log(max(n, 1) ** 2 / CHANCE)
         repeated = np.bincount(trace[again], np.maximum(nats - calls, 0)[again], n)
         return of_copies, (repeated >= math.log(max(n, 1) / CHANCE))[trace[again]]
 

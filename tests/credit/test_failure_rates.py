@@ -176,3 +176,18 @@ def test_thirty_runs_have_an_interval_of_their_rate(tmp_path: Path) -> None:
         del line["rewards"]["judge"]
     Path(path).write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert "12 of 30 traces with an outcome failed, 40 % (95 % interval 24 to 58 %)." in said("summary", *thumbs)
+
+
+def test_grades_are_said_not_to_be_corrected_and_success_at_is_what_corrects_them(tmp_path: Path) -> None:
+    """Of a judge that grades, nothing said that people's verdicts correct nothing, and that it may have changed."""
+    path, *sides = log(tmp_path, (0.05, 0.8), people="people")
+    lines = [json.loads(line) for line in Path(path).read_text().splitlines()]
+    for i, line in enumerate(lines):
+        line["rewards"]["judge"] = 0.6 * line["rewards"]["judge"] + 0.04 * (i % 10)  # above 0.5 where it passes
+    Path(path).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    call = ["summary", path, *sides, "--reward-channel", "judge"]
+    told = said(*call)
+    assert "\n  By thumb 32 of 80 (40 %) failed.\n  Grades of judge are not held against these: " in told
+    assert "\n  `--success-at`, the least grade that passes, corrects" in told and "since judge passes more" not in told
+    told = said(*call, "--success-at", "0.5")
+    assert "Corrected by these, " in told and "Grades" not in told and "since judge passes more" in told

@@ -11,6 +11,7 @@ from credit.cli.benchmarks.bench_snr import snr
 from credit.cli.benchmarks.bench_table import table
 from credit.cli.benchmarks.bench_train import train
 from credit.cli.benchmarks.bench_truth import truth
+from credit.cli.benchmarks.bench_worlds import worlds
 
 __all__ = ["bench"]
 
@@ -32,5 +33,5 @@ def bench() -> None:
     """
 
 
-for _command in (bias, truth, snr, doctor, robustness, train, table):
+for _command in (bias, truth, snr, doctor, robustness, train, table, worlds):
     bench.add_command(_command)

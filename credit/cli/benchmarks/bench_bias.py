@@ -82,7 +82,7 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
     "worlds",
     multiple=True,
     callback=_known,
-    help="World, as in docs/bias.md, or your own `Micro` as [NAME=]module:name. By commas or repeated.",
+    help="World of `credit bench worlds`, or your own `Micro` as [NAME=]module:name. By commas or repeated.",
 )
 @click.option(
     "--score",

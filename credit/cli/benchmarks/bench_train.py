@@ -105,7 +105,7 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     f"{GIVEN_VALUES['train'].capitalize()}."
 )
 @click.option("--tasks", "--world", "tasks", multiple=True, callback=by_commas, metavar="NAMES",
-              help="Tasks, by commas or repeated, or patterns as 'stopping*', heavy for heavy tails, or your own "
+              help="Tasks of `credit bench worlds`, by commas or repeated, or patterns as 'stopping*', or your own "
                    "`LearningTask` as [NAME=]module:name; default: all but heavy.")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(1), help="Seeds of each.  [default: 5]")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="The first of them.")

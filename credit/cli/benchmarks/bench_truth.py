@@ -72,8 +72,8 @@ def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -
     multiple=True,
     callback=_known,
     metavar="KIND",
-    help="Kind of outcome, as in docs/worlds.md, heavy for heavy tails, or your own `TeamWorld` as [NAME=]module:name. "
-    "By commas or repeated.",
+    help="Kind of outcome, of `credit bench worlds`, or your own `TeamWorld` as [NAME=]module:name. By commas or "
+    "repeated.",
 )
 @click.option("--topology", default="swarm", show_default=True, help="Form of the team, as in docs/worlds.md.")
 @click.option("--agents", default=5, show_default=True, help="Agents of the team.")

@@ -252,7 +252,7 @@ def summary(
         untold = [one for one in (*shares, result.slowest) if one[1:] not in above]
         costs = [total_line(total, stated, of_prices), failed_without_count(traces), *untold, *gaps]
         print_lines(console, "", [*costs, *stated_lines(stated, len(ids), of_prices)])
-        if result.quiet:
+        if result.quiet and (result.suspects or result.quiet not in above):
             _print_first(console, result, given_inputs(ctx), ids)
         left_out = [] if none or paid.all() or not last else [_without_credit(paid, unscored)]
         print_lines(console, "", [*last, *left_out])

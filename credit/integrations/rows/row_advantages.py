@@ -66,7 +66,7 @@ from credit.tables.row_order import (
     untold_rounds,
 )
 from credit.tables.row_tokens import SAMPLED
-from credit.values_at_once import said_of_rounds
+from credit.values_at_once import reads_rounds
 from graphs.argument_kinds import is_number, is_whole
 from graphs.errors import CreditError, MissingColumnWarning, PrecisionWarning
 from graphs.padding import pad_array
@@ -664,8 +664,9 @@ class RowAdvantages:
         if not (bool(batch.evidence) if reads is None else reads):
             return True, ""
         ordered, falls = order_of_turns(batch.rows, batch.columns.get("turn"), stated=stated)
-        if self._facts.reads_rounds["event_reward" in batch.columns] and (rounds := rounds_at_once(batch.rows, places)):
-            return False, said_of_rounds(rounds)
+        rounds = rounds_at_once(batch.rows, places).read(*self._facts.reads_rounds["event_reward" in batch.columns])
+        if rounds.said:
+            return False, rounds.said
         return None if ordered and tied else ordered, falls and f"reads rows in the order of their trace, and {falls}"
 
     def _untold(self, batch: Batch, places: np.ndarray | None) -> str:
@@ -965,7 +966,7 @@ def _resolve(
     of_method = entry.needs, entry.columns_with(options), entry.scope == "group", tuple(key) if of_graph else ()
     reads = [entry.reads_order(options, given) for given in ((), ("event_reward",))]
     of_agents = [entry.reads_order(options, given, of_agents=True) for given in ((), ("event_reward",))]
-    of_rounds = [entry.reads_rounds(options, given) for given in ((), ("event_reward",))]
+    of_rounds = [reads_rounds(entry, options, given) for given in ((), ("event_reward",))]
     unbiased = {} if ":" in method else _unbiased(entry, options)
     population = entry.given(options).get("population", "trace")
     facts = Facts(

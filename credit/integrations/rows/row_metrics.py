@@ -62,7 +62,8 @@ class Facts(NamedTuple):
       across: whether the call names a key by which it compares traces of a batch.
       reads_order: whether the order of a trace's rows moves its numbers, without rewards at events and with them; None
         where evidence may make it so.
-      reads_agents, reads_rounds: whether that of rows of several agents does, and of those that act at once.
+      reads_agents: whether that of rows of several agents does.
+      reads_rounds: whether that of those that act at once does, and of one agent's at once.
     """
 
     unbiased: Mapping[Seen, bool | None]
@@ -74,7 +75,7 @@ class Facts(NamedTuple):
     across: bool = False
     population: str = "trace"
     reads_agents: tuple[bool, ...] = (False, False)
-    reads_rounds: tuple[bool, ...] = (False, False)
+    reads_rounds: tuple[tuple[bool, bool], ...] = ((False, False), (False, False))
 
 
 def batch_metrics(

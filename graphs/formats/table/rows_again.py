@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from graphs.errors import Problem
 from graphs.reading.source import Source
 from graphs.reading.tables.rows import log_rows
+from graphs.traces.one_place import copies_in_place, fine_moments, own_places
 from graphs.traces.real_numbers import are_real, told_apart
 from graphs.traces.record import TraceRecord
 from graphs.traces.repeated_rows import MEASURED, REPEATED_ROWS, repeated_rows
@@ -21,7 +22,7 @@ __all__ = ["note_of_copies"]
 
 
 def note_of_copies(source: Source, traces: Sequence[TraceRecord], *, whole: bool) -> Iterator[Problem]:
-    """The note of `repeated_rows`, if a table without ids of events has some.
+    """The note of `copies_in_place` and of `repeated_rows`, if a table without ids of events has some.
 
     Args:
       source: the table, which is read again where rows seem to be copies.
@@ -31,14 +32,30 @@ def note_of_copies(source: Source, traces: Sequence[TraceRecord], *, whole: bool
     contents = [_contents(trace) for trace in traces]
     if all(len({*rows}) == len(rows) for rows in contents):
         return
-    clock = any(time % 1 for trace in traces for time in trace.times if not math.isnan(time))  # or a number of steps
-    measured = [row for trace in traces for row in _measured(trace, clock)]
     of_trace = np.repeat(np.arange(len(traces)), [len(rows) for rows in contents])
+    instance = _codes((n, name) for n, trace in enumerate(traces) for name in trace.agents)
+    lines = np.array([line for trace in traces for line in trace.lines])
+    content = _codes(itertools.chain(*contents))
+    sure = _pairs(lines, *_surely_again(traces, of_trace, content, lines))
+    placed = _pairs(lines, *copies_in_place(of_trace, instance, _places(traces, of_trace), content))
+    alike = {*sure, *placed} if whole else _alike(source, {*sure, *placed})
+    if copies := dict([*(sure if alike.issuperset(sure) else ()), *(pair for pair in placed if pair in alike)]):
+        line, original = next(iter(copies.items()))
+        value = f"equal to line {original} in every column"
+        expected = "each row once: a copy counts twice; if both are real, each needs an `id`, and two agents two names"
+        trace = next(trace.trace_id for trace in traces if line in trace.lines)
+        yield Problem(REPEATED_ROWS, source.name, line, "row", value, expected, trace, count=len(copies))
+
+
+def _surely_again(
+    traces: Sequence[TraceRecord], of_trace: np.ndarray, content: np.ndarray, lines: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of `repeated_rows`, or else those of `told_apart`, whatever place they have."""
+    measured = [row for trace in traces for row in _measured(trace)]
     agent = _codes((trace.group_id, name) for trace in traces for name in trace.agents)
     turns = (turn for trace in traces for turn in itertools.zip_longest(trace.turns, _times(trace)))
     turn = np.stack([agent, _codes(turns)], axis=1)
-    lines = np.array([line for trace in traces for line in trace.lines])
-    content, numbers = _codes(itertools.chain(*contents)), _codes(measured)
+    numbers = _codes(measured)
     has_turns = all(trace.turns for trace in traces)
     again, first = repeated_rows(of_trace, agent, content, numbers, turn, lines, has_turns=has_turns, is_file=True)
     if not len(again):
@@ -47,12 +64,20 @@ def note_of_copies(source: Source, traces: Sequence[TraceRecord], *, whole: bool
         places = _codes(zip(of_trace.tolist(), *turn.T.tolist(), strict=True))
         real = np.where(are_real(cells).any(0), numbers, -1)
         again, first = told_apart(places, agent, content, real, has_turns=has_turns)
-    copies = [(int(lines[copy]), int(lines[row])) for copy, row in zip(again.tolist(), first.tolist(), strict=True)]
-    if copies and (whole or _alike(source, copies)):
-        line, original = copies[0]
-        value = f"equal to line {original} in every column"
-        expected = "each row once: a copy counts twice; if both are real, each needs an `id`"
-        yield Problem(REPEATED_ROWS, source.name, line, "row", value, expected, count=len(copies))
+    return again, first
+
+
+def _places(traces: Sequence[TraceRecord], of_trace: np.ndarray) -> np.ndarray:
+    """`own_places` by contexts, and by times where these are finer than a second."""
+    contexts = [(*trace.columns.get("context", ()), *[None] * len(trace.ids))[: len(trace.ids)] for trace in traces]
+    stated = list(itertools.chain(*contexts))
+    context = np.where([cell is None for cell in stated], -1, _codes(stated))
+    times = np.array([time for trace in traces for time in trace.times], np.float64)
+    return own_places(of_trace, context, fine_moments(times))
+
+
+def _pairs(lines: np.ndarray, again: np.ndarray, first: np.ndarray) -> list[tuple[int, int]]:
+    return list(zip(lines[again].tolist(), lines[first].tolist(), strict=True))
 
 
 def _contents(trace: TraceRecord) -> list[tuple[Any, ...]]:
@@ -61,10 +86,9 @@ def _contents(trace: TraceRecord) -> list[tuple[Any, ...]]:
     return list(itertools.zip_longest(*columns, *(_cells(trace, name) for name in trace.columns)))
 
 
-def _measured(trace: TraceRecord, clock: bool) -> list[tuple[Any, ...]]:
+def _measured(trace: TraceRecord) -> list[tuple[Any, ...]]:
     names = [name for name in trace.columns if name in MEASURED or name in TOKEN_COLUMNS]
-    times = _times(trace) if clock else [None] * len(trace.ids)
-    return list(itertools.zip_longest(times, *(_cells(trace, name) for name in names)))
+    return list(itertools.zip_longest([None] * len(trace.ids), *(_cells(trace, name) for name in names)))
 
 
 def _times(trace: TraceRecord) -> list[float | None]:
@@ -80,8 +104,8 @@ def _codes(column: Iterable[Any]) -> np.ndarray:
     return np.array([known.setdefault(cell, len(known)) for cell in column], np.int64)
 
 
-def _alike(source: Source, copies: Sequence[tuple[int, int]]) -> bool:
-    """Whether rows of these lines are equal in the columns that were not read, too."""
+def _alike(source: Source, copies: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Pairs of lines whose rows are equal in the columns that were not read, too."""
     wanted = {line for pair in copies for line in pair}
     stated = {line: hash(repr(row)) for line, row in log_rows(source, None, None) if line in wanted}
-    return all(stated.get(copy) == stated.get(row) for copy, row in copies)
+    return {pair for pair in copies if stated.get(pair[0]) == stated.get(pair[1])}

@@ -8,14 +8,6 @@ with x_d in {0, 1} the choice at decision d, w_d its weight, and "above" followi
 good. The spawn of a wave, a link of a chain and a message that can poison its descendants are gates. So for every
 outcome that is linear in Z the true increments follow from one recursion over the gates
 (`graphs.worlds.scripted.chances`).
-
-    additive     every good decision adds its weight
-    bernoulli    the same score, and success with a probability that is logistic in it
-    bottleneck   a chain of decisions must all be good; nothing else matters
-    pivotal      one message decides
-    free_rider   as additive, but one agent's choices weigh nothing
-    padding      as additive, but half of each wave that was spawned does no useful work, and each spawn costs
-    poisoned     as additive, but if one message is bad, nothing that descends from it in the graph counts
 """
 
 from __future__ import annotations
@@ -30,8 +22,16 @@ from graphs.worlds.scripted.script import Script
 
 __all__ = ["KINDS", "ScoreRule", "score_rule"]
 
-KINDS = ("additive", "bernoulli", "bottleneck", "pivotal", "free_rider", "padding", "poisoned")
-"""Kinds of outcome."""
+KINDS = {
+    "additive": "Every good decision adds its weight.",
+    "bernoulli": "The score is that of additive. Success has a probability that is logistic in it.",
+    "bottleneck": "A chain of decisions must all be good. Nothing else matters.",
+    "pivotal": "One message decides.",
+    "free_rider": "As additive. The choices of one agent weigh nothing.",
+    "padding": "As additive. Half of each wave that was spawned does no useful work, and each spawn costs.",
+    "poisoned": "As additive. If one message is bad, nothing that descends from it in the graph counts.",
+}
+"""Kinds of outcome, in words."""
 
 
 class ScoreRule(NamedTuple):

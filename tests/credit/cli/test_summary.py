@@ -292,6 +292,7 @@ def test_tokens_are_pointed_out_only_where_nothing_went_wrong(tmp_path: Path) ->
         "these logs do not state errors, and there is no loop. Most tokens" in printed
         and "Look at these" not in printed
     )
+    assert "\nLook first:\n  Nothing stands out: these logs do not state errors, and there is no loop.\n\n" in printed
     bad = tool_log("b", "q", None, [("edit", "error: full")])
     printed = run("summary", write(tmp_path / "y.jsonl", [good, bad])).stdout
     assert "generated" not in printed.partition("Look at these first")[2].partition("Work by agent")[0]

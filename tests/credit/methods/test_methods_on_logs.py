@@ -76,7 +76,8 @@ def write(path: Path, without: str = "") -> Path:
             absent = (without, "agent_reward")  # beside the outcome of the team it would be another reward
             events.append(event | {key: v for key, v in (filler | known(leaf, k)).items() if key not in absent})
         content: dict[str, Any] = {"trace_id": "t" + "".join(map(str, leaf)), "task_id": "q", "events": events}
-        content |= {"edges": [], "rewards": {"team": float(all(leaf))}, "costs": {"tokens": 9, "wall_clock_s": 1.0}}
+        edges = [{"src": f"e{k}", "dst": f"e{k + 1}", "type": "causal"} for k in range(2)]
+        content |= {"edges": edges, "rewards": {"team": float(all(leaf))}, "costs": {"tokens": 9, "wall_clock_s": 1.0}}
         per_trace = {key: 1.0 for key in TRACE_EVIDENCE if key != without}
         lines.append(json.dumps(content | {"schema_version": "1.0", "evidence": per_trace}))
     path.write_text("\n".join(lines))

@@ -572,7 +572,9 @@ def test_the_share_of_the_money_that_went_into_failed_traces_is_told(tmp_path: P
     assert found.told() == (
         "of traces with an outcome, 33 % of the money at the given prices (0.01092 of 0.03276) went into failed ones"
     )
-    assert f"O{found.told()[1:]}." in CliRunner().invoke(cli, ["summary", str(tmp_path), "--prices", str(prices)]).stdout
+    assert (
+        f"O{found.told()[1:]}." in CliRunner().invoke(cli, ["summary", str(tmp_path), "--prices", str(prices)]).stdout
+    )
     for one in lines[:3]:
         one["rewards"] = {"team": 0.0}
     lines[1]["model"], lines[2]["rewards"] = "other", {"team": 1.0}

@@ -43,9 +43,9 @@ def tickets(
     "world",
     [
         {"rates": [0.03] * 3},
-        {"rates": [0.01] * 3},
-        {"rates": [0.3] * 3, "spread": 0.9},
-        {"rates": [0.02, 0.1, 0.3], "moved": True},
+        pytest.param({"rates": [0.01] * 3}, marks=pytest.mark.slow),
+        pytest.param({"rates": [0.3] * 3, "spread": 0.9}, marks=pytest.mark.slow),
+        pytest.param({"rates": [0.02, 0.1, 0.3], "moved": True}, marks=pytest.mark.slow),
         {"rates": [0.05, 0.1, 0.4], "spread": 0.9, "moved": True},
         {"rates": [0.05] * 3, "spread": 0.9, "more": 2},
     ],

@@ -55,8 +55,9 @@ def trace(number: int, group: str, text: str) -> dict[str, Any]:
          **({"status": "error"} if kind == "tool_result" else {})}
         for i, kind in enumerate(TYPES * 3)
     ]  # fmt: skip
+    edges = [{"src": f"e{i}", "dst": f"e{i + 1}", "type": "causal"} for i in range(len(events) - 1)]
     record = {"trace_id": f"{group} {number} {text}", "task_id": f"{group} {text}", "agents": agents, "events": events}
-    return record | {"rewards": {"team": float(number % 2)}}
+    return record | {"edges": edges, "rewards": {"team": float(number % 2)}}
 
 
 def read(folder: Path, records: list[dict[str, Any]]) -> credit.Traces:
@@ -458,6 +459,7 @@ def test_the_dust_of_rounding_is_shown_as_nothing(window: Any, tmp_path: Path) -
     records = [
         {"trace_id": f"t{i}", "task_id": f"q{i // 4}", "agents": [{"id": name, "role": name} for name in names],
          "events": [{"id": f"e{k}", "type": "message", "agent": names[k % 2]} for k in range(4)],
+         "edges": [{"src": f"e{k}", "dst": f"e{k + 1}", "type": "causal"} for k in range(3)],
          "rewards": {"team": round(10 * rng.random(), 1)}}
         for i in range(8)
     ]  # fmt: skip
@@ -754,7 +756,7 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
     first, look, cost = words_at_the_top(window, tmp_path / "page.html", Findings.of(calm, {}))
     assert first.startswith("What failed: Errors are not logged, 0 loops. No trace has an outcome: which ")
     assert cost == "What it cost: the logs do not say."
-    assert look == "Look first: Nothing stands out; these logs do not state errors, and there is no loop."
+    assert look == "Look first: Nothing stands out: these logs do not state errors, and there is no loop."
     call = {"type": "tool_call", "agent": "a", "tool": "web", "content_ref": "x", "action": True, "tokens": 5}
     events = [call | {"id": f"c{i}", "status": "error"} for i in range(2)]
     again = read(tmp_path, [{"trace_id": "t", "task_id": "q", "events": events, "edges": [], "rewards": {}}])
@@ -1062,6 +1064,7 @@ def opening() -> ModuleType:
     return module
 
 
+@pytest.mark.filterwarnings("ignore:.* reads the order of agents")  # the benchmark's logs have no edges
 def test_a_hundred_traces_of_five_hundred_events_open_almost_as_fast_as_five_of_ten(
     window: Any, browser: Browser, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -425,13 +426,46 @@ def test_a_size_that_is_proposed_fits_the_picture_and_a_page(scores: int, height
 @pytest.mark.slow
 def test_a_refusal_of_many_panels_takes_few_layouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """It took 72 layouts, two minutes, to say that nothing was measured yet; a command says why after three seconds."""
-    sizes, tried, real = (2, 4, 8), [], narrow._has_room
-    rows: list[Any] = [SimpleNamespace(method=method, world="w", k=k, **dict.fromkeys(LABELS, 0.5))
-                       for method in ("rloo", "mine:top3") for k in sizes]  # fmt: skip
-    monkeypatch.setattr(narrow, "_has_room", lambda *given: (tried.append(1), real(*given))[1])
-    with pytest.raises(CreditError, match=r"leaves no room; expected a larger size, such as 7x9$"):
-        refine(draw_methods(rows, k=sizes, scores=list(LABELS)), size=(3.3, 3), style="serif")
-    assert len(tried) <= 12
+    sizes, tried, real = (2, 4, 8), [], narrow.lay_out
+    names = ["rloo", "mine:top3", "grpo", "dr_grpo", "max_rl", "gpg", "dr_mas", "opo"]
+
+    def refused(methods: int, scores: Sequence[str], proposed: str) -> int:
+        rows: list[Any] = [SimpleNamespace(method=method, world=world, k=k, **dict.fromkeys(LABELS, 0.5))
+                           for method in names[:methods] for world in "ab" for k in sizes]  # fmt: skip
+        figure = draw_methods(rows, k=sizes, scores=scores)
+        tried.clear()
+        with pytest.raises(CreditError, match=rf"leaves no room; expected a larger size, such as {proposed}$"):
+            refine(figure, size=(3.3, 3), style="serif")
+        return len(tried)
+
+    monkeypatch.setattr(narrow, "lay_out", lambda figure: (tried.append(1), real(figure))[1])
+    assert refused(2, [*LABELS], "7x9") <= 60
+    assert refused(8, ["bias", "relative", "rank"], "3.3x6") <= 10  # they were 63
+
+
+@pytest.mark.slow
+def test_sizes_stand_abreast_with_one_label_and_no_marker_on_another() -> None:
+    """Three sizes were nine inches high with a label each, a legend larger than the numbers, and touching markers."""
+    rows = [row(name, world, 0.1, k=k) for name in "abcdefgh" for world in ("w1", "w2") for k in (2, 4, 8)]
+    figure = refine(draw_methods(rows, k=(2, 4, 8), scores=["relative"]), size=(3.3, 2.6), style="serif")
+    figure.draw_without_rendering()
+    assert len({round(axes.get_window_extent().y0) for axes in figure.axes}) == 1
+    legend = figure.legends[0]
+    assert legend.get_title().get_text().replace("\n", " ").startswith("along x: variance for equal runs [|E g|²]; ")
+    assert not any(axes.get_xlabel() for axes in figure.axes)
+    numbers = min(label.get_fontsize() for axes in figure.axes for label in axes.get_xticklabels())
+    assert max(text.get_fontsize() for text in (*legend.get_texts(), legend.get_title())) <= numbers
+    for axes in figure.axes:
+        one, other = axes.lines
+        apart = np.diff([axes.transData.transform(line.get_xydata())[0, 1] for line in (one, other)])[0]
+        assert abs(apart) * 72 / figure.dpi >= one.get_markersize() + one.get_markeredgewidth()
+    scores = ["bias", "relative", "rank"]
+    three = refine(draw_methods(rows, k=(2, 4, 8), scores=scores), size=(5.5, 6))
+    three.draw_without_rendering()
+    assert [axes.xaxis.label.get_visible() for axes in three.axes] == [False] * 6 + [True] * 3
+    below = refine(draw_methods(rows, k=(2, 4, 8), scores=scores), size=(2.2, 19))
+    assert all(axes.xaxis.label.get_visible() for axes in below.axes)  # none stands above its like
+    assert all(label.get_fontsize() <= 8 for axes in below.axes for label in axes.get_yticklabels())  # it was infinite
 
 
 @pytest.mark.slow

@@ -369,7 +369,7 @@ def test_a_wrong_agent_is_seen_beside_the_runs_of_other_versions(tmp_path: Path)
 
 
 @pytest.mark.parametrize("worlds", [4, pytest.param(20, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("runs", [(1, 3), (2, 2), (2, 4)])
+@pytest.mark.parametrize("runs", [(1, 3), pytest.param((2, 2), marks=pytest.mark.slow), (2, 4)])
 @pytest.mark.parametrize("kind", ["team", "reviewer"])
 def test_a_version_with_another_team_makes_no_older_one_a_cause(
     tmp_path: Path, kind: str, runs: tuple[int, int], worlds: int

@@ -120,7 +120,7 @@ def test_errors_are_unknown_where_the_format_states_no_status(tmp_path: Path) ->
     for row in (*found.agents, *found.tools):
         assert (row.errors, row.retries) == (0, 0)
     assert found.quiet == "Nothing stands out: the logs call no event an error, and there is no loop."
-    assert found.look_first() == ["Nothing stands out; the logs call no event an error, and there is no loop."]
+    assert found.look_first() == ["Nothing stands out: the logs call no event an error, and there is no loop."]
 
 
 def test_agents_of_one_name_in_logs_of_two_formats_are_two(tmp_path: Path) -> None:

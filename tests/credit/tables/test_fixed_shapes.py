@@ -27,6 +27,7 @@ def drawn(seed: int) -> dict[str, Any]:
         "order": np.arange(n) // (3 if at_once else 1) + n * trace,
         "reward": (trace % 3 > 0) * 1.0,
         "event_reward": draw.random(n) * paid,
+        "tokens": draw.integers(1, 999, n),  # of calls at one place, which would else be copies
         "evidence": {"trainable": first | (draw.random(n) > 0.2 * frozen), "node": node},
     }
 

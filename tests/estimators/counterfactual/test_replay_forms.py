@@ -234,8 +234,10 @@ def from_lines(drawn: Drawn, evidence: dict[str, list[Any]], folder: Path) -> cr
     given = table(drawn)
     for i, (trace, k, agent) in enumerate(drawn.rows):
         head = {"trace_id": trace.name, "task_id": trace.task, "rewards": {"team": trace.outcome}, "events": []}
-        record = records.setdefault(trace.name, head)
-        event = {"id": f"e{len(record['events'])}", "type": "message", "agent": agent}
+        record = records.setdefault(trace.name, head | {"edges": []})
+        at = len(record["events"])
+        record["edges"] += [{"src": f"e{at - 1}", "dst": f"e{at}", "type": "causal"}] if at else []
+        event = {"id": f"e{at}", "type": "message", "agent": agent}
         event |= {"event_reward": given["event_reward"][i], "content_ref": str(trace.steps[k].choice)}
         record["events"].append(event | {k: column[i] for k, column in evidence.items() if column[i] is not None})
     (folder / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records.values()))

@@ -89,7 +89,7 @@ def drawn(seed: int, *, joint: bool) -> dict[str, Any]:
 def numbers(method: str, rows: dict[str, Any], *, stated: bool) -> np.ndarray:
     names = VALUES.get(method, ())
     told = ("context",) if stated and any(rows["context"]) else ()
-    evidence = {name: rows[name] for name in (*names, *told)}
+    evidence = {name: rows[name] for name in {*names, *told, "value"}}  # which tells calls of a context from copies
     columns = {name: rows[name] for name in ("group", "trace", "agent", "event_type", "reward", "event_reward")}
     graph, reward, out = credit.from_columns(**columns, evidence=evidence, events=64, agents=64, traces=8)
     graph = dataclasses.replace(graph, cluster_ids=None)  # contexts link traces, too; here is about rewards alone
@@ -320,7 +320,8 @@ def test_joint_turns_end_alike_on_the_host_and_in_compiled_functions(seed: int) 
     """A prefix, too, which may end within a turn."""
     rows = drawn(seed, joint=True)
     columns = {name: rows[name] for name in ("group", "trace", "agent", "reward")}
-    graph, _, _ = credit.from_columns(**columns, evidence={"context": rows["context"]}, events=64)
+    evidence = {name: rows[name] for name in ("context", "value")}
+    graph, _, _ = credit.from_columns(**columns, evidence=evidence, events=64)
     lengths = np.bincount(rows["trace"])
     cut = [prefix(graph, trace, int(length) - 1) for trace, length in enumerate(lengths) if length > 1]
     for one in (graph, *cut):

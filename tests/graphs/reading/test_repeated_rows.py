@@ -440,3 +440,50 @@ def test_a_stretch_of_traces_under_new_ids_is_named_wherever_it_lies(texts: int)
         found.append(np.isin(copies, again).all())
         assert (group[rows][again] == group[rows][first]).all() and (first < again).all()
     assert texts < 50 or all(found)
+
+
+def at_places(seed: int, place: str) -> Table:
+    """Jobs of a planner, two coders at once and a reviewer, whose rewards are of few kinds: only a place tells rows."""
+    draw = np.random.default_rng([81, seed])
+    table: Table = []
+    for trace in range(24):
+        at = float(draw.integers(1_000_000))
+        for step, agent in enumerate(("planner", "coder_a", "coder_b", "reviewer")):
+            at += float(draw.random() * 20)
+            row = {"trace": f"t{trace}", "group": f"q{trace // 4}", "agent": agent, "reward": float(trace % 2)}
+            row["event_reward"] = 0.2 * float(step in (1, 2) and draw.random() < 0.7)
+            row["time"] = round(at, 6) if place == "time" else float(step)
+            row["context"] = f"t{trace}/r" if place == "context" and step in (1, 2) else None
+            table.append(row)
+    return table
+
+
+@pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
+@pytest.mark.parametrize("place", ["time", "context"])
+@pytest.mark.parametrize("count", [1, 11])
+@pytest.mark.parametrize("end", [False, True])
+def test_every_row_that_equals_one_at_its_place_is_counted(tmp_path: Path, place: str, count: int, end: bool) -> None:
+    """One copy moved its whole group without a word, and of 35 two were counted: a proof by chance needed more."""
+    once = at_places(count, place)
+    assert not noted(tmp_path, once)
+    again = [row for row in once if row["agent"] == "coder_b"][:count]
+    rows = once + again if end else [row for row in once for _ in range(1 + (row in again))]
+    (note,) = noted(tmp_path, rows)
+    assert note.count == count
+    assert not noted(tmp_path, [row | {"answer": str(number)} for number, row in enumerate(rows)])  # unread, and unlike
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("clock", ["whole seconds", "of the run", "several calls at one time"])
+def test_equal_rows_without_a_place_of_their_own_are_no_copies(tmp_path: Path, clock: str, seed: int) -> None:
+    """Drawn: calls of few kinds, two of them in some steps; a clock of seconds, one of the run, and calls at once."""
+    draw = np.random.default_rng([82, seed])
+    table: Table = []
+    for trace in range(16):
+        begin = float(draw.random() * 1e6)
+        for step in range(int(draw.integers(2, 5))):
+            at = {"whole seconds": begin // 1 + step, "of the run": begin}.get(clock, begin + step)
+            row = {"trace": f"t{trace}", "reward": float(trace % 2), "agent": "solver", "time": at}
+            times = 4 if clock.startswith("several") else 1 + int(draw.random() < 0.3)
+            table += [row | {"tokens": int(draw.integers(4))} for _ in range(times)]
+    assert not noted(tmp_path, table)

@@ -576,3 +576,28 @@ def test_sampled_tokens_tell_a_copied_row() -> None:
     arrays = {name: np.array(lists) for name, lists in sampled.items()}
     found = advantages(**rows, evidence=arrays, where=np.arange(33) < 32)
     assert found.valid.tolist() == [True] * 32 + [False] and advantages.compilations == 1
+
+
+@pytest.mark.parametrize("stated", ["order", "context"])
+@pytest.mark.parametrize("again", [[5], [5, 9, 21]])
+def test_a_row_again_at_its_place_is_named_though_its_numbers_are_of_few_kinds(stated: str, again: list[int]) -> None:
+    """`copied` was 0.02 and `unbiased` 1, without a warning: rewards of few kinds proved nothing."""
+    draw, row = np.random.default_rng(83), np.sort(np.append(np.arange(32), again))
+    trace = np.repeat(np.arange(8), 4)
+    columns: dict[str, Any] = {
+        "group": trace // 4, "trace": trace, "agent": np.tile([*"pabr"], 8), "reward": draw.integers(0, 2, 8)[trace],
+        "event_reward": 0.2 * draw.integers(0, 2, 32),
+    }  # fmt: skip
+    columns = {name: column[row] for name, column in columns.items()}
+    place = np.tile([0, 1, 1, 2], 8)[row]
+    more = (
+        {"order": place}
+        if stated == "order"
+        else {"evidence": {"context": [f"{t}/{k}" for t, k in zip(trace[row], place, strict=True)]}}
+    )
+    with pytest.raises(credit.CreditError, match=f"{len(again)} rows? that equal.*row 6 is row 5 again"):
+        RowAdvantages("rloo", strict=True)(**columns, **more)
+    with pytest.warns(UserWarning, match=EQUAL):
+        assert "credit/condition/unbiased" not in RowAdvantages("rloo")(**columns, **more).metrics
+    with pytest.warns(UserWarning, match=f"{len(again)} rows? that equal"):
+        credit.from_columns(**columns, **more)
