@@ -176,8 +176,10 @@ def _note_of_one_name(
       copied: files whose copied rows are named, in which equal ones need no more words.
     """
     n = len(lines)
-    trace, agent = (np.asarray(ids)[:n] for ids in (graph.trace_ids, graph.agent_ids))
     of_tables = np.array([heading.format == "table" for heading in headings], bool)
+    if not of_tables.any() and "context" not in evidence:
+        return
+    trace, agent = (np.asarray(ids)[:n] for ids in (graph.trace_ids, graph.agent_ids))
     moment = own_places(trace, fine_moments(np.where(of_tables[trace], times[:n], np.nan)))
     stated = {name: evidence[name].array[:n] for name in evidence if name in EVENT_EVIDENCE}
     context = stated.get("context", np.full(n, -1)).astype(np.int64)
