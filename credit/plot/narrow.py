@@ -86,6 +86,7 @@ def _arrange(figure: Figure, least: float, *, to_see: bool = False) -> bool:
     lines = {text: (text.get_text(), float(text.get_fontsize())) for text in texts}
     numbers = {axis: [float(label.get_fontsize()) for label in axis.get_ticklabels()]
                for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)}  # fmt: skip
+    some = [size for sizes in numbers.values() for size in sizes]  # of an axis that had none, and gets them
     beside = {axes: (spec, axes.yaxis.get_tick_params()["labelleft"], axes.xaxis.label.get_visible())
               for axes in figure.axes if (spec := axes.get_subplotspec()) is not None}  # fmt: skip
     rows = [spec.rowspan for spec, *_ in beside.values()]
@@ -109,7 +110,7 @@ def _arrange(figure: Figure, least: float, *, to_see: bool = False) -> bool:
             text.set_text(line)
             text.set_fontsize(min(points, size))
         for axis, sizes in numbers.items():
-            axis.set_tick_params(labelsize=min([points, *sizes]))
+            axis.set_tick_params(labelsize=min([points, *(sizes or some)]))
         if _has_room(figure, least, to_see=to_see):
             return True
     return False
@@ -346,7 +347,7 @@ def _slot(axes: Axes) -> float:
 def _wrap(text: Text, length: float, along: str, least: float) -> bool:
     lines = text.get_text().split("\n")
     taken = getattr(text.get_window_extent(), along)
-    if not text.get_text() or not taken > length:  # NaN after panels that had collapsed
+    if not text.get_text() or taken <= length:
         return False
     width = max(int(max(map(len, lines)) * length / taken), 6)
     if str(text.get_label()).split() != text.get_text().split():

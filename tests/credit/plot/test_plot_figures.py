@@ -465,6 +465,7 @@ def test_sizes_stand_abreast_with_one_label_and_no_marker_on_another() -> None:
     assert [axes.xaxis.label.get_visible() for axes in three.axes] == [False] * 6 + [True] * 3
     below = refine(draw_methods(rows, k=(2, 4, 8), scores=scores), size=(2.2, 19))
     assert all(axes.xaxis.label.get_visible() for axes in below.axes)  # none stands above its like
+    assert all(label.get_fontsize() <= 8 for axes in below.axes for label in axes.get_yticklabels())  # it was infinite
 
 
 @pytest.mark.slow
