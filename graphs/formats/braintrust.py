@@ -68,12 +68,19 @@ class _Metrics(msgspec.Struct):
 
 
 class _Metadata(msgspec.Struct):
-    agent_name: str | None = None
-    to_agent: str | None = None
-    model: str | None = None
+    """What integrations state. Users have the same object for their own, so a value of another type states nothing."""
+
+    agent_name: Any = None
+    to_agent: Any = None
+    model: Any = None
     handoffs: msgspec.Raw = msgspec.Raw()
-    triggered: bool | None = None
+    triggered: Any = None
     metadata: msgspec.Raw = msgspec.Raw(b"null")  # of LangChain's runs
+
+    def __post_init__(self) -> None:
+        for name in ("agent_name", "to_agent", "model"):
+            if not isinstance(getattr(self, name), str):
+                setattr(self, name, "")
 
 
 class _Origin(msgspec.Struct):
@@ -185,9 +192,9 @@ def _span(row: _Row, place: Place) -> tuple[Span, _Stated]:
         written = first_count(metrics.prompt_cache_creation_tokens, metrics.prompt_cache_write_tokens)
         counts = read_counts(metrics.prompt_tokens, metrics.prompt_cached_tokens, written)
         span.columns = {"tokens": metrics.completion_tokens} | counts
-        span.model, span.money = metadata.model or "", stated_money(metrics.estimated_cost)
+        span.model, span.money = metadata.model, stated_money(metrics.estimated_cost)
         span.stopped = stop_reason(object_text(row.output), stated)
-    elif kind is Kind.TOOL and metadata.triggered is not None:
+    elif kind is Kind.TOOL and isinstance(metadata.triggered, bool):
         span.kind, span.failed = Kind.GUARD, metadata.triggered
     elif kind is Kind.OTHER and metadata.to_agent:
         span.kind, span.target = Kind.HANDOFF, metadata.to_agent

@@ -28,7 +28,7 @@ from graphs.formats.common.trace_metadata import stated_metadata
 from graphs.formats.common.traced import order_by_start
 from graphs.formats.langfuse.exported_tables import begins_as_csv, is_csv, rows_as_json, scores_of_row
 from graphs.formats.langfuse.observations import Observation, Statement, settle_agents, span_of, statement_of
-from graphs.formats.langfuse.scoring import TraceScores, WrittenScore
+from graphs.formats.langfuse.scoring import Subject, TraceScores, WrittenScore
 from graphs.reading.decode import decode, decode_record
 from graphs.reading.documents import Document, Place, documents
 from graphs.reading.keys import opening
@@ -62,6 +62,7 @@ class _Item(msgspec.Struct):
     start: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="startTime")
     type: msgspec.Raw = msgspec.Raw()  # of an observation: scores have a dataType
     trace_name: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="traceName")  # of a row with columns of scores
+    subject: Subject | None = None  # of a score
 
     @property
     def is_observation(self) -> bool:
@@ -76,10 +77,13 @@ class _ScoreKeys(msgspec.Struct):
     observation: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="observationId")
     session: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="sessionId")
     run: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="datasetRunId")
+    subject: Subject | None = None
 
     @property
     def is_of_a_trace(self) -> bool:
         """Whether it is a score of one trace; a score of a session or of a data set's run is of many."""
+        if self.subject:
+            return self.subject.kind in ("trace", "observation")
         if bytes(self.observation) not in (b"", b"null"):
             return True
         is_of_many = any(bytes(field) not in (b"", b"null") for field in (self.session, self.run))
@@ -181,17 +185,17 @@ class _Log:
         item = decode(_ITEM, raw, **where)
         if item.data is not None:
             return [(bytes(element), "") for element in item.data]
-        if item.trace and bytes(item.trace).startswith(b"{"):
-            trace = decode(_TRACE, item.trace, field="trace", **where).id
-            return [(bytes(item.trace), ""), *((bytes(element), trace) for element in item.observations or [])]
+        if bytes(item.trace).startswith(b"{") and not bytes(item.id) and item.trace_id is None:  # scores hold one, too
+            of = decode(_TRACE, item.trace, field="trace", **where).id
+            return [(bytes(item.trace), ""), *((bytes(element), of) for element in item.observations or [])]
         if item.observations is not None and not bytes(item.id):  # a download, whose parts state their trace
             scores = decode(_SCORES, item.scores, field="scores", **where) or []
             return [(bytes(element), "") for element in (*item.observations, *scores)]
         if item.trace_id is not None and item.is_observation:
             self._add_observation(document, item.trace_id, scores_of_row(raw) if item.trace_name else [])
-        elif item.trace_id is not None:
-            score = decode_record(_SCORE, raw, trace=item.trace_id, **where)
-            self._parts(item.trace_id, place).scores.add(score, place)
+        elif trace := item.trace_id or (item.subject.of_trace if item.subject else None):
+            score = decode_record(_SCORE, raw, trace=trace, **where)
+            self._parts(trace, place).scores.add(score, place)
         elif holder or item.is_observation:
             expected = "the id of the trace, which an observation has"
             raise TraceError(Problem("missing-field", place.file, place.line, "traceId", "absent", expected))

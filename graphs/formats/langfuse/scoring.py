@@ -15,12 +15,25 @@ from graphs.reading.json_problems import JSON_ERRORS
 from graphs.text import excerpt
 from graphs.traces.record import LARGEST_FLOAT
 
-__all__ = ["TraceScores", "WrittenScore"]
+__all__ = ["Subject", "TraceScores", "WrittenScore"]
 
 _Float = Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
 
 _NUMBERS = ("NUMERIC", "BOOLEAN")  # types of scores whose value is the score, and not the code of a category
 _NUMBER = msgspec.json.Decoder(_Float)
+
+
+class Subject(msgspec.Struct):
+    """What a score of the third version of the API is about: a trace, an observation, a session or an experiment."""
+
+    kind: str
+    id: str
+    trace: str | None = msgspec.field(default=None, name="traceId")  # of an observation
+
+    @property
+    def of_trace(self) -> str | None:
+        """The id of the trace, where it is stated."""
+        return self.id if self.kind == "trace" else self.trace
 
 
 class WrittenScore(msgspec.Struct):
@@ -34,6 +47,11 @@ class WrittenScore(msgspec.Struct):
     trace: str | None = msgspec.field(default=None, name="traceId")
     observation: str | None = msgspec.field(default=None, name="observationId")
     source: Any = None  # ANNOTATION where a person gave it
+    subject: Subject | None = None  # in place of both ids
+
+    def __post_init__(self) -> None:
+        if self.subject and self.subject.kind == "observation":
+            self.observation = self.subject.id
 
 
 class TraceScores:

@@ -271,6 +271,29 @@ def test_a_langfuse_trace_may_be_spread_over_pages(tmp_path: Path) -> None:
     assert traces.problems == () and shape(traces) == TEAM and float(traces.reward[0]) == 0.5
 
 
+_OF_SCORES: dict[str, Any] = {"userId": "u", "tags": [], "environment": "production"}
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_pages_of_scores_are_read_as_the_api_gives_them(tmp_path: Path, version: int) -> None:
+    """`trace` without an id, which each score of the second version holds, refused the whole log."""
+    write(tmp_path, {"data": OBSERVATIONS, "meta": {"page": 1}}, "1.json")
+    scores = [{**score, "trace": _OF_SCORES} for score in LANGFUSE["trace"]["scores"]]
+    of_session = {"id": "x", "sessionId": "s", "name": "liked", "value": 1, "dataType": "NUMERIC", "trace": _OF_SCORES}
+    if version == 3:
+        subjects = {"kind": "trace", "id": "t"}, {"kind": "observation", "id": "o2", "traceId": "t"}
+        of_session = {**of_session, "subject": {"kind": "session", "id": "s"}}
+        scores = [{**score, "subject": subject} for score, subject in zip(scores, subjects, strict=True)]
+        for score in (*scores, of_session):
+            for key in ("traceId", "observationId", "sessionId", "trace"):
+                score.pop(key, None)
+    write(tmp_path, {"data": [*scores, of_session], "meta": {"cursor": "c"}}, "scores.json")
+    traces = read(tmp_path)
+    assert [problem.kind for problem in traces.problems] == ["no-events"]  # the score of a session
+    assert shape(traces) == TEAM and float(traces.reward[0]) == 0.5
+    assert traces.evidence["event_reward"].amounts.tolist() == [0.25]
+
+
 @pytest.mark.parametrize("part", [{"observations": ["o1"]}, {"htmlPath": "/project/p/traces/t"}])
 def test_pages_that_name_no_project_are_told_by_their_records(tmp_path: Path, part: dict[str, object]) -> None:
     """A page of traces was of no format, since its items name no trace by `traceId`."""

@@ -139,6 +139,15 @@ def test_one_row_in_two_experiments_of_braintrust_is_one_task(tmp_path: Path) ->
     assert [row["system"] for row in traces] == [None, None] and len({row["group"] for row in traces}) == 1
 
 
+def test_metadata_of_users_refuse_no_row_of_braintrust(tmp_path: Path) -> None:
+    """A `model` of theirs that is an object refused the trace, though the row's span is no model call."""
+    own = {"model": {"name": "m"}, "agent_name": ["a"], "to_agent": 3, "triggered": "yes"}
+    rows = [{**row, "metadata": own} if row["span_attributes"]["type"] == "tool" else row for row in BRAINTRUST]
+    assert rows != BRAINTRUST
+    plain, other = (written(tmp_path / name, log) for name, log in (("plain", BRAINTRUST), ("own", rows)))
+    assert not other.problems and other.events.drop(["file", "offset"]).equals(plain.events.drop(["file", "offset"]))
+
+
 @pytest.mark.parametrize("page", [{"events": BRAINTRUST, "cursor": None}, {"data": BRAINTRUST, "schema": {}}])
 def test_a_page_of_braintrust_s_api_is_its_rows(tmp_path: Path, page: dict[str, Any]) -> None:
     lines, paged = written(tmp_path / "lines", BRAINTRUST), written(tmp_path / "page", [page])
