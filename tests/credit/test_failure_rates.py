@@ -200,3 +200,20 @@ def test_grades_are_said_not_to_be_corrected_and_success_at_is_what_corrects_the
     )
     told = said(*call, "--success-at", "0.5")
     assert "Corrected by these, " in told and "Grades" not in told and "since judge passes more" in told
+
+
+def test_a_table_of_outcomes_is_called_by_its_name_and_means_over_tasks_are_said_to_be(tmp_path: Path) -> None:
+    """It was "the 240 that team judged"; and "48 of 120 (40 %)" stood beside "0.611 to 0.6" without a word."""
+    (path, *sides) = log(tmp_path, (0.7, 0.7), people="people")
+    lines, rows = [], ["trace,reward"]
+    for i, line in enumerate(map(json.loads, Path(path).read_text().splitlines())):
+        lines.append(json.dumps(line | {"task_id": f"q{i // 2 * 2 // 7}.{i % 2}"}) + "\n")
+        rows.append(f"t{i},{int(i % 10 < 6)}")
+    Path(path).write_text("".join(lines))
+    (table := tmp_path / "mine.csv").write_text("\n".join(rows) + "\n")
+    told = said("summary", path, *sides, "--rewards", str(table))
+    assert told.startswith("In short\nWhat failed, by mine.csv:\n") and " team " not in told
+    assert "mine.csv agrees: it passes 0 of 32" in told
+    assert re.search(r"\n  Success: no change shown \(0\.\d+ to 0\.\d+, means over tasks\)\.", told)
+    once = said("summary", *log(tmp_path, (0.7, 0.7), people="people"), "--reward-channel", "thumb")
+    assert "means over tasks" not in once.partition("Look at")[0]
