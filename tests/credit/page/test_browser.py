@@ -550,7 +550,7 @@ def test_commands_stand_in_one_place(window: Any, tmp_path: Path) -> None:
         ("b", "a"),
         {},
         "system",
-        "b is the baseline",
+        "v3.1 is the baseline",
         "`--sides system=a,b` turns the sides.",
         True,
     )
@@ -566,6 +566,10 @@ def test_commands_stand_in_one_place(window: Any, tmp_path: Path) -> None:
             for place in ("#lead", "#tiles", "main > section:not(#more):not(#explorer):not(#read)"):
                 for text in opened.page.locator(place).all_inner_texts():
                     assert not re.search(r"(^|\s)--[a-z]|\bcredit [a-z]+ [A-Z-]|\bcredit (choose|label)", text), text
+            if name == "graded":
+                assert opened.page.get_by_text(re.compile("v3.1 is the baseline")).count() > 0, (
+                    "a name has no capital of a sentence"
+                )
             told[name] = {text.split()[0] for text in opened.page.locator("#more code").all_text_contents()}
     assert told == {
         "graded": {"--success-at", "--sides", "--group-by", "credit", "--prices"},
