@@ -341,9 +341,11 @@ def _joined_files(groups: Iterable[set[str]]) -> dict[str, set[str]]:
 
 
 def _without(item: TraceRecord | Part, refused: Container[str]) -> Iterator[TraceRecord | Part]:
-    """The item, or what is left of it, without refused traces."""
+    """The item, or what is left of it, without refused traces; of a refused record its outcome."""
     if isinstance(item, TraceRecord):
-        if item.trace_id not in refused:
-            yield item
+        if item.trace_id in refused:
+            item.sole = None  # what was lost may be of another channel
+            item = item.without_events()
+        yield item
         return
     yield from item.without({row for row, heading in enumerate(item.headings) if heading.trace_id in refused})
