@@ -14,6 +14,7 @@ import numpy as np
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, Problem, UnreadWarning
 from graphs.logs.collector_pause import collector_paused
+from graphs.logs.damaged_lines import noting_damage
 from graphs.logs.found_logs import Item, open_logs
 from graphs.logs.run_states import KEEP, check_errors
 from graphs.problem_log import count_kinds
@@ -190,7 +191,7 @@ def read_and_count(
         join = Join.load(channel=reward, rewards=rewards, groups=groups, limits=limits, outcomes=meaning)
         with collector_paused():
             traces = assemble(
-                join.apply(watch(corpus.records(errors, orphans))),
+                join.apply(watch(noting_damage(corpus.records(errors, orphans), corpus.sources, join))),
                 reward=reward,
                 group_by=keys,
                 to=to,

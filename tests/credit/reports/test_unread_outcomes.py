@@ -140,6 +140,20 @@ def test_each_format_keeps_the_outcomes_of_runs_without_events(tmp_path: Path) -
         assert [kind for kind, _ in noted] == ["no-events", "unread-outcome"] and noted[1][1] in ("0.0", "1.5"), name
 
 
+@pytest.mark.parametrize("cut", [30, 70])
+def test_a_damaged_line_and_the_rows_of_its_trace_are_one_problem(tmp_path: Path, cut: int) -> None:
+    """The rows of the trace in --groups and --rewards were a second and a third problem for one cut line."""
+    log, groups, rewards = (tmp_path / name for name in ("log.jsonl", "groups.csv", "rewards.csv"))
+    lines = [json.dumps(native(f"run-{number}")) for number in range(3)]
+    log.write_text("\n".join([lines[0], lines[1][:cut], lines[2]]))
+    groups.write_text("trace,group\nrun-0,q\nrun-1,q\nrun-2,q\n")
+    rewards.write_text("trace,reward\nrun-0,1\nrun-1,0\nrun-2,1\n")
+    traces = read(log, groups=groups, rewards=rewards)
+    found = [(problem.kind, problem.file) for problem in traces.problems if problem.is_failure]
+    assert found == [("bad-json", str(log))]
+    assert next(map(str, unread_outcomes(traces))).startswith("1 trace was not read; its outcome: 0 succ")
+
+
 @pytest.mark.parametrize("by", ["folders", "table"])
 def test_sides_say_what_was_not_read_of_each(logs: Path, by: str) -> None:
     sides = f"{logs}/runs/before,{logs}/runs/after"
