@@ -10,6 +10,7 @@ import numpy as np
 
 from credit.methods.method_row import Method
 from graphs.structure.edge_order import EdgeOrder
+from graphs.structure.forest import dependencies
 from graphs.text import counted
 from graphs.traces.batch import Traces
 from graphs.traces.told_order import actions_beside, stated_order, tied_traces
@@ -58,13 +59,11 @@ def untold_traces(traces: Traces, method: Method, options: Mapping[str, Any], gi
     native &= np.isnan(stated_order(traces))
     if not native.any() or not method.reads_order(options, given, of_agents=True):
         return 0
-    from credit.metrics.event_influence import dependencies  # it loads JAX, and `validate` does not
-
     n = traces.sizes.events
     before, after = actions_beside(traces, native, np.zeros(len(native), bool))
     if not len(after):
         return 0
-    edges = dependencies(traces)
+    edges = dependencies(traces.graph)
     place = np.where(np.asarray(traces.graph.action_mask)[:n], np.arange(1, n + 1), 0)
     reaches = EdgeOrder(*edges).latest(place)
     latest = np.zeros(n, np.int64)

@@ -17,8 +17,7 @@ from graphs.errors import CreditError, expect
 from graphs.event_graph import EventType
 from graphs.joint_rewards import at_turn_ends
 from graphs.structure.edge_order import EdgeOrder
-from graphs.structure.forest import real_edges
-from graphs.structure.host_ids import consecutive
+from graphs.structure.forest import dependencies
 from graphs.traces.batch import Traces
 
 __all__ = ["EditEffect", "Responsible", "dependents", "if_edited", "why"]
@@ -90,7 +89,7 @@ def dependents(traces: Traces, events: np.ndarray, *, backward: bool = False) ->
       events: bool [events].
       backward: the events that these depend on instead.
     """
-    return EdgeOrder(*dependencies(traces)).reachable(events, backward=backward)
+    return EdgeOrder(*dependencies(traces.graph)).reachable(events, backward=backward)
 
 
 def why(traces: Traces, row: int, credit: Credit | None, *, most: int = 10) -> list[Responsible]:
@@ -224,16 +223,9 @@ def _change(traces: Traces, row: int, of_trace: np.ndarray) -> tuple[float | Non
     return None, None, "", "the log has neither value nor counterfactual_reward at this event"
 
 
-def dependencies(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
-    """The logged edges and those between consecutive events of an instance."""
-    senders, receivers = real_edges(traces.graph)
-    before, after = consecutive(np.asarray(traces.graph.agent_ids)[: traces.sizes.events])
-    return np.concatenate([senders, before]), np.concatenate([receivers, after])
-
-
 def _towards(traces: Traces, row: int) -> dict[int, int]:
     """Each event that `row` depends on, itself included, with the next one on a shortest path to it."""
-    senders, receivers = dependencies(traces)
+    senders, receivers = dependencies(traces.graph)
     within = np.asarray(traces.graph.trace_ids)[senders] == traces.graph.trace_ids[row]
     causes: dict[int, list[int]] = {}
     for sender, receiver in zip(senders[within].tolist(), receivers[within].tolist(), strict=True):

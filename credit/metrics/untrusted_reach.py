@@ -8,7 +8,6 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from credit.metrics.event_influence import dependencies
 from credit.reports.clock import last_of_each
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.trace_numbers import TeamFacts
@@ -16,6 +15,7 @@ from estimators.base import Credit
 from graphs.errors import CreditError, expect
 from graphs.event_graph import EventType
 from graphs.structure.edge_order import EdgeOrder
+from graphs.structure.forest import dependencies
 from graphs.traces.batch import Traces
 
 __all__ = ["REACH_UNITS", "Exposure", "ReachUnit", "untrusted_reach"]
@@ -115,7 +115,7 @@ def untrusted_reach(
         differs = np.asarray(credit.credit, np.float64) - np.asarray(credit.baseline, np.float64)
         amount = np.where(np.asarray(credit.valid), np.abs(differs), 0)[:n]
     lacks_lines = bool(lacking_traces(traces).any())
-    edges, found = EdgeOrder(*dependencies(traces)), []
+    edges, found = EdgeOrder(*dependencies(traces.graph)), []
     reaches: list[np.ndarray] = []
     for first in range(0, len(units), 64):  # a bit for each unit; 64 of them spread in one walk
         bits, some = np.zeros(n, np.uint64), list(units.values())[first : first + 64]

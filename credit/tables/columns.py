@@ -119,7 +119,8 @@ def from_columns(
       event_reward: beside `reward`, what each row earned in addition (step penalties); never the outcome again. Null
         counts 0, and a warning says in how many rows; NaN is refused, but of pandas, where it is null.
       turn: a label of the row's turn, distinct within its agent instance: a round in which two agents act is two turns.
-        Default: one turn an instance, since columns do not say what activated it anew (`docs/data-model.md`).
+        Default: one turn an instance, since columns do not say what activated it anew (`docs/data-model.md`): where a
+        method compares turns, `credit.run` and `RowAdvantages` warn, and a direct call does not.
       order: the place of each row within its trace, integers, floats or times. Agents whose rows have one place act at
         once: the `event_reward` of each row counts for all of them, and they stand by the agents' names. An agent's
         rows of one place keep the order given. Some methods read who comes next, as `gae` with a discount; of these

@@ -14,9 +14,9 @@ import numpy as np
 from graphs.errors import CreditError
 from graphs.event_graph import EventGraph
 from graphs.structure.edge_order import EdgeOrder
-from graphs.structure.host_ids import rows_of_each
+from graphs.structure.host_ids import consecutive, rows_of_each
 
-__all__ = ["Forest", "ancestors", "descendants", "real_edges", "spawn_forest", "topological_levels"]
+__all__ = ["Forest", "ancestors", "dependencies", "descendants", "real_edges", "spawn_forest", "topological_levels"]
 
 
 class Forest(NamedTuple):
@@ -120,6 +120,16 @@ def real_edges(graph: EventGraph) -> tuple[np.ndarray, np.ndarray]:
     edge_mask = np.asarray(graph.edge_mask)
     senders, receivers = np.asarray(graph.senders)[edge_mask], np.asarray(graph.receivers)[edge_mask]
     return senders.astype(np.int64), receivers.astype(np.int64)
+
+
+def dependencies(graph: EventGraph) -> tuple[np.ndarray, np.ndarray]:
+    """Senders and receivers of the edges and of what each instance keeps: int64 each, as of `EdgeOrder`.
+
+    An event depends on its causes, and on the event before it of its own instance, whose context an agent keeps.
+    """
+    senders, receivers = real_edges(graph)
+    before, after = consecutive(np.asarray(graph.agent_ids)[: np.count_nonzero(graph.event_mask)])
+    return np.concatenate([senders, before]), np.concatenate([receivers, after])
 
 
 def _reach(graph: EventGraph, event: int, *, forward: bool) -> np.ndarray:

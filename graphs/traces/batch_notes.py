@@ -13,7 +13,6 @@ from graphs.errors import Problem
 from graphs.event_graph import EventGraph
 from graphs.joint_rewards import with_joint_rewards
 from graphs.look_alikes import look_alikes
-from graphs.structure.host_ids import earlier_of_each
 from graphs.text import counted, excerpt
 from graphs.traces.evidence import Evidence
 from graphs.traces.one_place import calls_in_place, fine_moments, own_places
@@ -177,22 +176,26 @@ def _note_of_one_name(
       copied: files whose copied rows are named, in which equal ones need no more words.
     """
     n = len(lines)
-    trace, agent = (np.asarray(ids)[:n] for ids in (graph.trace_ids, graph.agent_ids))
     of_tables = np.array([heading.format == "table" for heading in headings], bool)
+    if not of_tables.any() and "context" not in evidence:
+        return
+    trace, agent = (np.asarray(ids)[:n] for ids in (graph.trace_ids, graph.agent_ids))
     moment = own_places(trace, fine_moments(np.where(of_tables[trace], times[:n], np.nan)))
     stated = {name: evidence[name].array[:n] for name in evidence if name in EVENT_EVIDENCE}
     context = stated.get("context", np.full(n, -1)).astype(np.int64)
     place = np.where(context < 0, moment, context + moment.max(initial=-1) + 1)
     if not len(calls := calls_in_place(graph, place)):
         return
-    alike = earlier_of_each(contents(agent, place, np.asarray(graph.event_type)[:n], *stated.values()))[calls] > 0
+    content = contents(agent, place, np.asarray(graph.event_type)[:n], *stated.values())
+    _, first, which = np.unique(content, return_index=True, return_inverse=True)
+    alike = first[which[calls]] < calls
     is_named = np.array([heading.file in copied for heading in headings], bool)[trace[calls]]
     calls = calls[~(alike & is_named)]
     if len(calls):
-        first = int(calls[0])
-        where, line = headings[int(trace[first])], lines[first].as_py()
-        at = "at one time" if context[first] < 0 else "in one context"
-        shown = f"{excerpt(names[int(np.asarray(graph.agent_name_ids)[agent[first]])])} twice {at}"
+        call = int(calls[0])
+        where, line = headings[int(trace[call])], lines[call].as_py()
+        at = "at one time" if context[call] < 0 else "in one context"
+        shown = f"{excerpt(names[int(np.asarray(graph.agent_name_ids)[agent[call]])])} twice {at}"
         expected = "each agent once there: a copy counts twice, and two agents need two names"
         yield Problem("agent-twice", where.file, line, "agent", shown, expected, where.trace_id, count=len(calls))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from graphs.event_graph import EventGraph, EventType
-from graphs.structure.host_ids import consecutive, distinct
 from graphs.traces.repeated_traces import contents
 
 __all__ = ["again_in_place", "calls_in_place", "copies_in_place", "fine_moments", "own_places"]
@@ -45,8 +44,8 @@ def own_places(trace: np.ndarray, *stated: np.ndarray) -> np.ndarray:
       >>> bool(place[0] == place[1] != place[3]), int(place[2]), own_places(trace, trace).tolist()
       (True, -1, [-1, -1, -1, -1])
     """
-    traces = len(distinct(trace))
-    of_rows = [column for column in stated if len(distinct(contents(trace, column))) > traces]
+    traces = len(np.unique(trace))
+    of_rows = [column for column in stated if len(np.unique(contents(trace, column))) > traces]
     if not of_rows:
         return np.full(len(trace), -1)
     codes = np.unique(contents(*of_rows), return_inverse=True)[1]
@@ -65,8 +64,9 @@ def again_in_place(agent: np.ndarray, place: np.ndarray) -> np.ndarray:
       [False, True, False, False, False]
     """
     again = np.zeros(len(agent), bool)
-    before, after = consecutive(agent)
-    again[after] = (place[before] == place[after]) & (place[after] >= 0)
+    order = np.argsort(agent, kind="stable")
+    who, where = agent[order], place[order]
+    again[order[1:]] = (who[1:] == who[:-1]) & (where[1:] == where[:-1]) & (where[1:] >= 0)
     return again
 
 

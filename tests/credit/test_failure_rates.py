@@ -111,9 +111,13 @@ def said(command: str, *call: str) -> str:
     return CliRunner().invoke(cli, [command, *call], catch_exceptions=False).stdout
 
 
-@pytest.mark.parametrize("people", ["people", ""])
-@pytest.mark.parametrize(("passed", "claim"), [((0.05, 0.8), "passes more of what thumb rejects"),
-                                               ((-0.05, -0.6), "fails more of what thumb passes")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("passed", "claim", "people"),
+    [((0.05, 0.8), "passes more of what thumb rejects", "people"),
+     ((-0.05, -0.6), "fails more of what thumb passes", ""),
+     pytest.param((0.05, 0.8), "passes more of what thumb rejects", "", marks=pytest.mark.slow),
+     pytest.param((-0.05, -0.6), "fails more of what thumb passes", "people", marks=pytest.mark.slow)],
+)  # fmt: skip
 def test_a_judge_that_changed_is_no_change_of_the_runs(
     tmp_path: Path, passed: tuple[float, float], claim: str, people: str
 ) -> None:

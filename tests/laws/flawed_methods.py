@@ -130,6 +130,12 @@ def denies_its_own_outcome(graph: Any, reward: Any, *, event_reward: Any = None)
     return replaced(good(graph, reward, event_reward=event_reward), own_outcome=False)
 
 
+def denies_it_but_for_the_last(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+    trace = jnp.asarray(graph.trace_ids)
+    last = jnp.concatenate([trace[1:] != trace[:-1], jnp.ones(1, bool)])
+    return replaced(good(graph, reward, event_reward=event_reward), outcome_mask=last)
+
+
 def turns_the_sign(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
     out = good(graph, reward, event_reward=event_reward)
     return replaced(out, credit=-out.credit, baseline=-out.baseline, estimand="total")

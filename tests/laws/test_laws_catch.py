@@ -31,6 +31,7 @@ FLAWED: list[tuple[str, Callable[..., Credit], str]] = [
     ("tight_scope", flawed.looks_at_itself_only, "scope 'group' is too wide"),
     ("response", flawed.ignores_reward, "no reward of group 0"),
     ("declared", flawed.denies_its_own_outcome, "since own_outcome is False"),
+    ("declared", flawed.denies_it_but_for_the_last, "since outcome_mask is False"),
     ("declared", flawed.calls_returns_centred, "since centred is True"),
     ("declared", flawed.of_others("task", "trace", centred=True), "on average over independent outcomes"),
     ("declared", flawed.turns_the_sign, "since its estimand is 'total'"),

@@ -474,7 +474,7 @@ def test_a_difference_beside_another_rate_is_marked(monkeypatch: pytest.MonkeyPa
 
 def test_a_gain_that_is_only_a_scale_shows_at_a_common_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     """One signal is twice the other: equal at their best rates, ahead at a low common one, behind at a high one."""
-    shared = {"task": "t", "start": 0.0, "optimum": 1.0, "final_return": 1.0, "events_to_90": 1.0, "cosine": 0.5,
+    shared = {"task": "pivotal", "start": 0.0, "optimum": 1.0, "final_return": 1.0, "events_to_90": 1.0, "cosine": 0.5,
               "entropy": 0.1, "teaching": 1.0}  # fmt: skip
 
     def trained(*_: Any, common_rates: Any, **__: Any) -> list[dict[str, Any]]:

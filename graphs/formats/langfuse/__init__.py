@@ -186,8 +186,8 @@ class _Log:
         if item.data is not None:
             return [(bytes(element), "") for element in item.data]
         if bytes(item.trace).startswith(b"{") and not bytes(item.id) and item.trace_id is None:  # scores hold one, too
-            trace = decode(_TRACE, item.trace, field="trace", **where).id
-            return [(bytes(item.trace), ""), *((bytes(element), trace) for element in item.observations or [])]
+            of = decode(_TRACE, item.trace, field="trace", **where).id
+            return [(bytes(item.trace), ""), *((bytes(element), of) for element in item.observations or [])]
         if item.observations is not None and not bytes(item.id):  # a download, whose parts state their trace
             scores = decode(_SCORES, item.scores, field="scores", **where) or []
             return [(bytes(element), "") for element in (*item.observations, *scores)]

@@ -735,3 +735,20 @@ def test_a_table_without_turns_is_told_where_a_method_compares_them(turns: bool,
     assert done.exit_code == 0 and (f"look: turn_baseline {text}" in done.output) == (not turns)
     (branch,) = (branch for branch in advice(path).branches if branch.unit == "turn")
     assert (branch.needs.get("turn_baseline") == text) == (not turns) and bool(branch.method) == turns
+
+
+def test_no_method_is_advised_that_the_table_below_does_not_allow(tmp_path: Path) -> None:
+    """Rounds without turns: `or:` had turn_baseline, and the table said that it lacks a column 'turn'."""
+    rows = [
+        {"trace": f"t{t}", "group": "q", "agent": agent, "reward": t, "event_reward": 0.25 * int(time) + t}
+        | {"time": int(time), "context": f"{t}-{time}"}
+        for t in range(2)
+        for agent, time in ("p0", "a1", "b1", "r2", "a3", "b3")
+    ]
+    path = tmp_path / "rows.jsonl"
+    for turn, advised in ((False, False), (True, True)):
+        path.write_text("".join(json.dumps(row | ({"turn": row["time"]} if turn else {})) + "\n" for row in rows))
+        advice = credit.choose(credit.read(path))
+        assert ("turn_baseline" in {beside.method for beside in advice.trial.beside}) == advised
+        (branch,) = (branch for branch in advice.branches if branch.unit == "turn")
+        assert (branch.method == "turn_baseline") == advised

@@ -12,7 +12,7 @@ import pytest
 import credit
 from credit.methods.registry import METHODS
 from credit.untold_order import reads_untold, traces_untold
-from credit.values_at_once import rounds_of_log
+from credit.values_at_once import Rounds, reads_rounds, rounds_of_log
 from graphs.errors import CreditError
 from graphs.writers import native
 from tests.definitions.samples import SAMPLES
@@ -35,6 +35,11 @@ TABLES: dict[str, list[dict[str, Any]]] = {
         for t in range(2)
         for agent, time in (("plan", 0), ("a", 1), ("b", 1), ("plan", 2), ("a", 3), ("b", 3))
     ],
+    "rounds of one name": [
+        row(t, agent, time=time, context=time and f"{t}-{time}")
+        for t in range(2)
+        for agent, time in (("plan", 0), ("a", 1), ("a", 1))
+    ],
     "times": [row(t, agent, time=time) for t in range(2) for time, agent in enumerate("abab")],
     "one time": [row(t, agent, time=time // 2) for t in range(2) for time, agent in enumerate("abab")],
     "one time of one name": [row(t, "a", time=time // 2, turn=0) for t in range(2) for time in range(4)],
@@ -45,18 +50,18 @@ TABLES: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def said(traces: credit.Traces) -> dict[str, tuple[bool, int]]:
+def said(traces: credit.Traces) -> dict[str, tuple[bool, Rounds]]:
     """Of each method whether it is warned of an untold order, and the rounds whose order of rows moves its numbers."""
     return {
         f"{name} {options}": (
             bool(reads_untold(name, traces_untold(traces, METHODS[name], options, traces.evidence))),
-            rounds_of_log(traces, METHODS[name], options),
+            rounds_of_log(traces).read(*reads_rounds(METHODS[name], options, traces.evidence)),
         )
         for name, options in ASKED
     }
 
 
-def alike(path: Path, folder: Path) -> dict[str, tuple[bool, int]]:
+def alike(path: Path, folder: Path) -> dict[str, tuple[bool, Rounds]]:
     """What is said of a log, which must be the same of what `convert` makes of it, and of that again."""
     traces = credit.read(path)
     first = said(traces)
@@ -89,9 +94,11 @@ def test_a_converted_table_tells_as_much_of_its_order(name: str, tmp_path: Path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = alike(path, tmp_path)
-    told = name in ("rounds with contexts", "times", "in order")
+    told = name in ("rounds with contexts", "rounds of one name", "times", "in order")
     assert any(warned for warned, _ in found.values()) != told
-    assert any(rounds for _, rounds in found.values()) == (name == "rounds with contexts")
+    rounds = [rounds for _, rounds in found.values()]
+    assert any(of.several for of in rounds) == (name == "rounds with contexts")
+    assert any(of.one for of in rounds) == (name == "rounds of one name")
 
 
 def test_a_native_log_may_state_its_order(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_rows_and_native_traces_of_one_log_have_the_same_answers(seed: int, tmp_
 
 def test_a_table_knows_each_name_of_the_native_format() -> None:
     names = {name for known in KNOWN.values() for name in known}
-    no_text = {"events", "edges", "agents", "evidence", "schema_version", *FAMILIES}
+    no_text = {"events", "edges", "agents", "evidence", "schema_version", "told_order", *FAMILIES}
     assert {*EVENT_FIELDS, *Trace.__struct_encode_fields__} - no_text <= names
 
 

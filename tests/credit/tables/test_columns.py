@@ -364,7 +364,7 @@ def test_rewards_of_rows_that_a_direct_call_forgot_are_told_of_its_result(by_row
     paid, outcome = [0.5, 0.0, -0.25, 0.0], [1.0, 1.0, 0.0, 0.0]
     ids = {"group": [0] * 4, "trace": ["a", "a", "b", "b"]}
     rewards = {"row_reward": paid} if by_row else {"reward": outcome, "event_reward": paid}
-    graph, reward, rows = credit.from_columns(**ids, **rewards, evidence={"value": [0.3] * 4}, events=8)
+    graph, reward, rows = credit.from_columns(**ids, **rewards, evidence={"value": [0.3] * 4})
     by_values = functools.partial(credit.gae, value=rows.evidence["value"], lambda_=1.0)
     for method in (credit.rloo, jax.jit(credit.turn_baseline), by_values):
         with pytest.warns(UnusedRewardsWarning, match=r"event_reward of 2 rows .* pass event_reward=rows\.event_"):

@@ -15,7 +15,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
+from credit.cli import cli
 from credit.tables.columns import built_from_columns, from_columns
 from graphs.errors import Problem, UnreadWarning
 from graphs.event_graph import EventGraph
@@ -487,3 +489,18 @@ def test_equal_rows_without_a_place_of_their_own_are_no_copies(tmp_path: Path, c
             times = 4 if clock.startswith("several") else 1 + int(draw.random() < 0.3)
             table += [row | {"tokens": int(draw.integers(4))} for _ in range(times)]
     assert not noted(tmp_path, table)
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(1, "1 row of the log equals an earlier one, and counts"), (3, "3 rows of the log equal earlier ones, and count")],
+)
+def test_assign_counts_them(tmp_path: Path, count: int, said: str) -> None:
+    """Of one it said "1 row of the log equal earlier ones, and count twice"."""
+    once = at_places(0, "context")
+    again = [row for row in once if row["agent"] == "coder_b"][:count]
+    pq.write_table(pa.Table.from_pylist(once + again), tmp_path / "rows.parquet")
+    done = CliRunner().invoke(
+        cli, ["assign", str(tmp_path / "rows.parquet"), "-m", "rloo", "-o", str(tmp_path / "a.csv")]
+    )
+    assert f"the policy gradient may be biased: {said} twice" in done.output

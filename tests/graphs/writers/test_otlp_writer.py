@@ -117,8 +117,10 @@ def test_random_traces_come_back_bit_for_bit(
     traces = assemble(random_records(seed))
     native.write(traces, tmp_path / "native.jsonl")
     read_back = round_trip(traces, tmp_path / "otlp")
-    expect_the_same(read_back, traces)
-    expect_the_same(read_back, read(tmp_path / "native.jsonl"))
+    of_native = read(tmp_path / "native.jsonl")
+    assert {p.kind for p in read_back.problems} == {p.kind for p in of_native.problems} <= {"agent-twice"}
+    expect_the_same(dataclasses.replace(read_back, problems=()), traces)
+    expect_the_same(dataclasses.replace(read_back, problems=()), of_native)
 
 
 @pytest.mark.study

@@ -268,9 +268,7 @@ def test_rows_of_one_name_at_one_place_are_doubted(method: str, options: dict[st
     stated: dict[str, Any] = {"value": [0.5] * 8} if method == "gae" else {}
     stated |= {"context": [None, "c", "c", None, None, "d", "d", None]} if told == "context" else {}
     reward = np.array([1.0] * 4 + [0.0] * 4)
-    said = (
-        r"reads the order of rows, and 4 rows of agent 'worker' stand at one order=: .* need instance= or one context"
-    )
+    said = r"reads the order of rows, and 4 rows of agent 'worker' stand at one order=: .* need instance=, and"
     doubted = not told and method != "rloo"
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
