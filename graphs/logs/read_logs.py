@@ -76,7 +76,7 @@ def read(
         left out, because its group is unknown. A file may state `task_kind` and `system` beside them, or beside
         one of them: without groups each trace keeps its own.
       columns: for the table reader, the columns by meaning: `{"trace": "traj_uid", "group": "uid", ...}`. For traces
-        with metadata of their own, keys of these: `{"system": "release", "task_kind": "kind"}`.
+        with metadata of their own, keys of these: `{"group": "ticket", "task_kind": "kind"}`.
         Beside another outcome the column of `reward` is a channel of its own name.
       outcomes: what words of outcomes mean, as `{"escalated": 0}`, in capitals or not, in tables, `rewards` and scores.
         Pairs such as pass and fail are known; a trace whose word is not has no outcome, and is a problem.
@@ -189,9 +189,10 @@ def read_and_count(
         traces, sources = read_cache(corpus.cache, reward=reward, to=to, limits=limits), RewardSources({}, "")
     else:
         join = Join.load(channel=reward, rewards=rewards, groups=groups, limits=limits, outcomes=meaning)
+        items = corpus.records(errors, orphans, has_groups=groups is not None)
         with collector_paused():
             traces = assemble(
-                join.apply(watch(noting_damage(corpus.records(errors, orphans), corpus.sources, join))),
+                join.apply(watch(noting_damage(items, corpus.sources, join))),
                 reward=reward,
                 group_by=keys,
                 to=to,
