@@ -173,12 +173,12 @@ def test_what_was_measured_is_drawn_larger_where_its_numbers_have_no_room(tmp_pa
 
     few, many = "a", "a longer name of a method"
     with click.Context(click.Command("bench")) as context:
-        context.meta[LOOK] = {"size": (3.0, 2.0), "title": None, "style": "plain", "dpi": 50}
+        context.meta[LOOK] = {"size": (3.0, 1.2), "title": None, "style": "plain", "dpi": 50}
         check_room(lambda: _curves(few))
         save_picture(_curves(many), tmp_path / "x.png")
-    assert imread(tmp_path / "x.png").shape[0] > 50 * 2.0
+    assert imread(tmp_path / "x.png").shape[0] > 50 * 1.2
     with pytest.raises(CreditError, match="leaves no room"):
-        credit.plot.refine(_curves(many), size=(3.0, 2.0))
+        credit.plot.refine(_curves(many), size=(3.0, 1.2))
 
 
 def _curves(name: str) -> Any:
