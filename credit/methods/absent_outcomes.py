@@ -54,7 +54,6 @@ OF_TABLES = frozenset(
         "mixed-outcomes",
         "non-finite-reward",
         "out-of-range",
-        "refused-row",
         "unmatched-row",
     }
 )

@@ -1,4 +1,4 @@
-"""Whose outcomes a result lacks: traces that were refused, and killed runs without an outcome.
+"""Whose outcomes a result lacks: traces that were refused, runs without events, and killed runs without an outcome.
 
 Who is not read is seldom a matter of chance, since broken runs leave broken logs.
 """
@@ -15,8 +15,7 @@ import numpy as np
 from credit.reports.endings import ended_early
 from credit.reports.judged_traces import failing, judged_traces, least_success
 from credit.reports.tool_calls import ToolCalls
-from graphs.errors import Problem
-from graphs.reading.tables.joins import REFUSED_ROW
+from graphs.errors import NO_EVENTS, UNREAD_OUTCOME, Problem
 from graphs.task_means import LEAST_TASKS
 from graphs.text import counted, percent
 from graphs.traces.batch import Traces
@@ -41,7 +40,7 @@ LOWER = "lower", "higher"
 
 @dataclasses.dataclass(frozen=True)
 class UnreadOutcomes:
-    """Traces that were not read and have a row in the table of rewards, and those whose outcome was refused.
+    """Traces that were not read though their outcome is known, and those whose outcome was refused.
 
     Attributes:
       side: the name of their side, `NO_SIDE` where nothing tells it, "" where no sides are compared.
@@ -52,6 +51,8 @@ class UnreadOutcomes:
         (`JudgedTraces.of_task`), since the task of one that was not read is not known.
       refused: how many were read without the outcome that something states of them.
       stated: what that is, the most frequent first.
+      are_empty: whether those that were not read are runs without events.
+      rate: the part of all outcomes, with these, that failed; None beside sides, and where not all are listed.
     """
 
     side: str
@@ -62,6 +63,8 @@ class UnreadOutcomes:
     kinds: tuple[str, str] = ("failed", "succeeded")
     refused: int = 0
     stated: tuple[str, ...] = ()
+    are_empty: bool = False
+    rate: float | None = None
 
     def __str__(self) -> str:
         """The sentence that stands with each result over outcomes."""
@@ -72,13 +75,17 @@ def unread_line(rows: Sequence[UnreadOutcomes]) -> str:
     """The sentence on all sides; "" where no outcome was left out."""
     who, told = [], []
     for row in (row for row in rows if row.traces):
-        who.append(f"{counted(row.traces, 'trace')}{f' of {row.side}' if row.side else ''}")
+        what = counted(row.traces, "run") + " without events" if row.are_empty else counted(row.traces, "trace")
+        who.append(f"{what}{f' of {row.side}' if row.side else ''}")
         untold = row.traces - row.succeeded - row.failed
         more = f", {untold} more are not listed" if untold else ""
         of = f"{row.side} " if len(rows) > 1 else ""
         told.append(f"{of}{row.succeeded} {row.kinds[1]}, {row.failed} {row.kinds[0]}{row.failing}{more}")
+        told[-1] += (
+            "" if row.rate is None else f"; with {'these' if row.traces > 1 else 'it'} {percent(row.rate)} failed"
+        )
     were, whose = ("were", "their outcomes") if sum(row.traces for row in rows) > 1 else ("was", "its outcome")
-    lost = f"{' and '.join(who)} {were} not read; by --rewards {whose}: {'; '.join(told)}" if who else ""
+    lost = f"{' and '.join(who)} {were} not read; {whose}: {'; '.join(told)}" if who else ""
     refused = [
         f"{counted(row.refused, 'outcome')}{f' of {row.side}' if row.side else ''}" for row in rows if row.refused
     ]
@@ -96,7 +103,7 @@ def unread_outcomes(
     names: Sequence[str] = (),
     side: np.ndarray | None = None,
 ) -> list[UnreadOutcomes]:
-    """The traces that were not read and have a row in the table of rewards, and refused outcomes of others, by side.
+    """The traces that were not read though a table or their log states their outcome, and refused outcomes, by side.
 
     Args:
       traces: what was read.
@@ -106,7 +113,7 @@ def unread_outcomes(
       names: of the sides.
       side: of each trace that was read, -1 for none: int [traces].
     """
-    rows = [row for row in traces.problems if row.kind == REFUSED_ROW and row.about == "reward"]
+    rows = [row for row in traces.problems if row.kind == UNREAD_OUTCOME and row.about == "reward"]
     read = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
     refused = _refused(traces, read)
     if not rows and not refused:
@@ -123,6 +130,10 @@ def unread_outcomes(
     for place, row in refused:
         if side is None or side[place] >= 0:
             refused_of[-1 if side is None else int(side[place])].append(row)
+    empty = {problem.trace for problem in traces.problems if problem.kind == NO_EVENTS}
+    failed, known = int(judged.failed.sum()), int(judged.failed.sum() + judged.succeeded.sum())
+    is_told = side is None and not names and not judged.of_task and known > 0 and all(row.count == 1 for row in rows)
+    rate = (failed + int(np.sum(~succeeded))) / (known + len(rows)) if is_told else None
     return [
         UnreadOutcomes(
             names[side] if side >= 0 else NO_SIDE if names else "",
@@ -133,6 +144,8 @@ def unread_outcomes(
             LOWER if judged.of_task else judged.kinds,
             sum(row.count for row in refused_of[side]),
             tuple(text for text, _ in collections.Counter(row.value for row in refused_of[side]).most_common()),
+            bool(by_side[side]) and all(row.trace in empty for row, _ in by_side[side]),
+            rate if by_side[side] else None,
         )
         for side, of_side in sorted((by_side | {side: by_side[side] for side in refused_of}).items())
     ]

@@ -15,7 +15,6 @@ from credit.reports.durations import AT_ONCE, begins, date_text, part_later
 from graphs.errors import CreditError, Problem
 from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
-from graphs.reading.tables.joins import REFUSED_ROW
 from graphs.reading.tables.rows import read_rows
 from graphs.text import WITHOUT_ROW, counted, excerpt, natural_key, near_names
 from graphs.traces.batch import Traces
@@ -102,7 +101,7 @@ class Sides:
             names, side = sides_of_folders(text.split(","), traces)
             last = Path(names[0]).resolve().name, Path(names[1]).resolve().name
             # A table that whole paths fit into has rows in pieces.
-            refused = [problem for problem in traces.problems if problem.trace and problem.is_failure]
+            refused = [problem for problem in traces.problems if problem.trace and problem.may_refuse]
             inside = _sides_of_files([Path(name).resolve() for name in names], [p.file for p in refused])
             unread = {p.trace: inside[p.file] for p in reversed(refused) if inside[p.file] >= 0}
             heads = last if last[0] != last[1] else names
@@ -139,7 +138,7 @@ def read_sides(
     of_trace: dict[str, int] = {}
     missed: dict[str, int] = {}
     stated: dict[str, str] = {}  # of these
-    refused = {problem.trace for problem in traces.problems if problem.is_failure} - {""}
+    refused = {problem.trace for problem in traces.problems if problem.may_refuse} - {""}
     known = set(traces.traces["trace"].to_pylist())
     for line, row in read_rows(Source(str(path), Path(path))):
         if isinstance(row, Lost):
@@ -159,8 +158,6 @@ def read_sides(
     for trace, line in missed.items():
         hint = f". {near_names(trace, without, count=WITHOUT_ROW)}" if without and len(problems) < MOST_HINTED else ""
         if trace in refused:
-            expected = "a trace that was read: its own was refused"
-            problems.append(Problem(REFUSED_ROW, str(path), line, "side", stated[trace], expected, trace, about="side"))
             continue
         expected = f"the id of a trace that was read{hint}"
         problems.append(Problem("unmatched-row", str(path), line, "trace", excerpt(trace), expected, about="side"))

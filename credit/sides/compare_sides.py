@@ -41,7 +41,7 @@ from credit.sides.sides_in_time import apart_in_time
 from credit.sides.task_kind_changes import costs_of_kinds, task_kind_changes
 from credit.sides.tool_failures import emptier_tools, tool_failures
 from credit.sides.verdict_changes import held_to_reference, verdict_changes
-from graphs.reading.tables.joins import REFUSED_ROW
+from graphs.errors import UNREAD_OUTCOME
 from graphs.traces.batch import Traces
 
 __all__ = ["compare_costs", "compare_sides", "compare_systems"]
@@ -109,7 +109,7 @@ def compare_sides(
         for of in (of_shared, ~known & ~of_shared)
     )
     refused = {problem.trace for problem in traces.problems if problem.is_failure and not problem.about}
-    told = {problem.trace for problem in traces.problems if problem.kind == REFUSED_ROW}
+    told = {problem.trace for problem in traces.problems if problem.kind == UNREAD_OUTCOME}
     unplaced = len(refused - {"", *traces.traces["trace"].to_pylist(), *sides.unread, *told})
     found = SideComparison(sides, rows, bounds, lost, task, apart, same, unread, unscored, unplaced, paid, len(shared))
     agents = agents_of_costs(traces, sides, rows, told_tasks, prices, facts)

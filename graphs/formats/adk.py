@@ -226,17 +226,17 @@ def _runs(wire: Any, place: Place) -> Iterator[tuple[TraceRecord, list[_Event]] 
     else:
         for result in wire.eval_case_results:
             session = result.session_details
-            if session is None:
-                expected = "sessionDetails, the session of the evaluation"
-                yield Problem("no-events", *place[:2], "sessionDetails", "absent", expected, result.session_id)
-                continue
             group = f"{wire.eval_set_id}/{result.eval_id}"
-            record = TraceRecord(result.session_id, group, *place, format="adk", system=_system(session))
+            record = TraceRecord(result.session_id, group, *place, format="adk")
+            if session is None:
+                record.lack_events("sessionDetails", "absent", "the session of the evaluation")
+            else:
+                record.system = _system(session)
             scores = {metric.metric_name: metric.score for metric in result.overall_eval_metric_results}
             record.rewards = {name: score for name, score in scores.items() if score is not None}
             if result.final_eval_status in _PASSED:
                 record.rewards["team"] = _PASSED[result.final_eval_status]
-            yield record, session.events
+            yield record, [] if session is None else session.events
 
 
 def _system(session: _Session) -> str:
@@ -334,7 +334,9 @@ def _record(record: TraceRecord, events: list[_Event]) -> TraceRecord:
                 team.spawn(agent, effect, target, place, **columns)
             givers[target] = call
     if not record.ids:
-        record.refuse("no-events", "events", "none", "an event with content")
+        if record.unread is None:
+            record.lack_events("events", "none", "an event with content")
+        return record
     name_models(record)
     return team.finish()
 

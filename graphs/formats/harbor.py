@@ -139,10 +139,11 @@ def _read_trial(folder: str, results: list[Source], trajectories: list[Source]) 
         raise TraceError(Problem("several-results", others[0].name, 0, "file", value, expected, trial))
     result = decode_record(_DECODER, content(source), file=source.name, line=1)
     source.release()
+    unread = TraceRecord(result.trial_name, result.trial_name, source.name, unread=())
     if not trajectories:
-        expected = "a trajectory in its folder `agent`"
-        yield Problem("no-events", source.name, 0, "trajectory", "absent", expected, result.trial_name)
+        unread.lack_events("trajectory", "absent", "a trajectory in its folder `agent`")
     first = {source.name for source in trajectories if PurePath(source.name).name.startswith(_FIRST)}
+    is_read = False
     for item in atif.read(trajectories):
         if isinstance(item, TraceRecord) and first and item.file not in first:
             value, expected = excerpt(PurePath(item.file).name), "a trajectory that the trial's first one refers to"
@@ -150,8 +151,11 @@ def _read_trial(folder: str, results: list[Source], trajectories: list[Source]) 
             continue
         try:
             yield _joined(item, result, source.name) if isinstance(item, TraceRecord) else item
+            is_read |= isinstance(item, TraceRecord)
         except TraceError as error:
             yield error.problem
+    if not is_read:
+        yield _joined(unread, result, source.name)
 
 
 def _joined(record: TraceRecord, result: _Result, file: str) -> TraceRecord:

@@ -100,9 +100,9 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
                 lone.append((record, rewards[0]))
         source.release()
     for record, reward in lone:
-        if reward is not None and several:
+        if reward is not None and several and record.ids:
             _state(record, next(iter(record.instances)), reward)
-        elif reward is not None:
+        elif reward is not None and not several:
             record.rewards["team"] = reward
         yield record
 
@@ -149,7 +149,7 @@ def _record(document: Document) -> tuple[TraceRecord, list[float | None]]:
         if len(episode.trajectories) > 1 and trajectory.reward is not None and trajectory.steps:
             _state(record, instance, trajectory.reward)
     if not record.ids:
-        record.refuse("no-events", "trajectories", "no step", "a step of a trajectory")
+        record.lack_events("trajectories", "no step", "a step of a trajectory")
     return team.finish(), [trajectory.reward for trajectory in episode.trajectories]
 
 

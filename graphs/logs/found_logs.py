@@ -20,7 +20,7 @@ from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, NothingReadError, Problem, TraceError
 from graphs.formats import FORMATS, GROWING
 from graphs.logs.companions import without_companions
-from graphs.logs.metadata_columns import WITH_METADATA, names_metadata, read_metadata
+from graphs.logs.metadata_columns import OF_METADATA, WITH_METADATA, names_metadata, read_metadata
 from graphs.logs.outcome_rows import OutcomeRows
 from graphs.logs.run_states import ATTACH, KEEP, apply_run_states
 from graphs.logs.worded_outcomes import read_words
@@ -100,13 +100,14 @@ class Corpus:
         """The cache of logs that were read before; None where there are logs."""
         return next((source.path for source in self.members.get(CACHE, ())), None)
 
-    def records(self, errors: str = KEEP, orphans: str = KEEP) -> Iterator[Item]:
+    def records(self, errors: str = KEEP, orphans: str = KEEP, *, has_groups: bool = False) -> Iterator[Item]:
         """The problems of finding, and then what each format's reader yields, by the rule for damaged records.
 
         Args:
           errors: what is done with runs that ended in an error (`graphs.logs.run_states.apply_run_states`).
           orphans: what is done with pieces of a trace whose parents are missing: "keep" them apart, attach them to
             its "root", or "refuse" the trace.
+          has_groups: whether a table states the tasks of traces.
         """
         yield from self.problems
         reported = frozenset(self.problems)  # a reader that looks beside its files may meet them again
@@ -127,10 +128,12 @@ class Corpus:
             items = reader_of(name).read(members, **options) if members else iter(())
             is_silent = True
             whole = undamaged(items, members, FORMATS[name].holds, self.problems, FORMATS[name].states)
-            stated = read_metadata(whole, self.columns) if name in WITH_METADATA else whole
+            stated = read_metadata(whole, self.columns, has_groups=has_groups) if name in WITH_METADATA else whole
             read = read_words(stated, self.outcomes, by_file=name == "table")
             for item in outcomes.noted(apply_run_states(read, errors, orphans)):
                 is_silent = False
+                if name == "table" and isinstance(item, Problem) and item.kind == "missing-column":
+                    item = self._at_fault(item)
                 if attaches != (orphans == ATTACH):
                     item = _advised(item, attaches)
                 if not ((isinstance(item, Problem) and item in reported) or item in copies):
@@ -143,6 +146,15 @@ class Corpus:
             for source in members if is_silent else ():
                 expected = f"at least one trace in the format {name!r}"
                 yield Problem("no-trace", source.name, 0, "content", excerpt(source.head(40)), expected)
+
+    def _at_fault(self, problem: Problem) -> Problem:
+        """The problem of a missing column; where the file is a log with metadata, of the keys that make it a table."""
+        own = next((_verdict(source, None) for source in self.members["table"] if source.name == problem.file), None)
+        wrong = [f"{ours}={theirs}" for ours, theirs in (self.columns or {}).items() if ours not in OF_METADATA]
+        if own not in WITH_METADATA or not wrong:
+            return problem
+        expected = f"{', '.join(OF_METADATA)} alone, keys of the metadata of {own} logs: other columns are of tables"
+        return dataclasses.replace(problem, field="columns", value=excerpt(",".join(wrong)), expected=expected)
 
 
 def _advised(item: Item, attaches: bool) -> Item:

@@ -15,6 +15,7 @@ import numpy as np
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, Problem, UnreadWarning
 from graphs.logs.collector_pause import collector_paused
+from graphs.logs.damaged_lines import noting_damage
 from graphs.logs.found_logs import Item, open_logs
 from graphs.logs.run_states import KEEP, check_errors
 from graphs.problem_log import count_kinds
@@ -76,7 +77,7 @@ def read(
         left out, because its group is unknown. A file may state `task_kind` and `system` beside them, or beside
         one of them: without groups each trace keeps its own.
       columns: for the table reader, the columns by meaning: `{"trace": "traj_uid", "group": "uid", ...}`. For traces
-        with metadata of their own, keys of these: `{"system": "release", "task_kind": "kind"}`.
+        with metadata of their own, keys of these: `{"group": "ticket", "task_kind": "kind"}`.
         Beside another outcome the column of `reward` is a channel of its own name.
       outcomes: what words of outcomes mean, as `{"escalated": 0}`, in capitals or not, in tables, `rewards` and scores.
         Pairs such as pass and fail are known; a trace whose word is not has no outcome, and is a problem.
@@ -189,9 +190,10 @@ def read_and_count(
         traces, sources = read_cache(corpus.cache, reward=reward, to=to, limits=limits), RewardSources({}, "")
     else:
         join = Join.load(channel=reward, rewards=rewards, groups=groups, limits=limits, outcomes=meaning)
+        items = corpus.records(errors, orphans, has_groups=groups is not None)
         with collector_paused():
             traces = assemble(
-                join.apply(watch(corpus.records(errors, orphans))),
+                join.apply(watch(noting_damage(items, corpus.sources, join))),
                 reward=reward,
                 group_by=keys,
                 to=to,

@@ -60,6 +60,11 @@ def apply_run_states(
     unknown: dict[tuple[str, str], tuple[int, int]] = {}  # kind and file -> its first line there, and how many spans
     unlike: dict[str, tuple[str, int, int]] = {}  # file -> the first counts there, their line, and of how many calls
     for item in items:
+        if isinstance(item, TraceRecord) and item.unread is not None:
+            if item.invalidated or "" in item.unsettled:
+                _withdraw(item)
+            yield from item.unread if item.error and errors != KEEP else [item]
+            continue
         for counts, (file, line, _) in item.unlike_counts if isinstance(item, TraceRecord) else ():
             before = unlike.get(file, (counts, line, 0))
             unlike[file] = *before[:2], before[2] + 1

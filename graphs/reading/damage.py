@@ -41,7 +41,7 @@ from graphs.text import excerpt
 from graphs.traces.part import Part
 from graphs.traces.record import TraceRecord
 
-__all__ = ["MISSING_PART", "Holds", "undamaged"]
+__all__ = ["MISSING_PART", "Holds", "undamaged", "whole_ids"]
 
 MISSING_PART = "missing-subagent"
 """The kind of the note that a session of a sub-agent was not found.
@@ -251,7 +251,7 @@ def _refused_by(
         file = record.problem.file
         ids = set(stated_ids(record.text, states))
         own = {trace for one in ids for trace in by_fold.get(folded(one), {one})}
-        stated = {record.trace} if record.trace else own | (set(_tokens(record.text)) & files.keys())
+        stated = {record.trace} if record.trace else own | (set(whole_ids(record.text)) & files.keys())
         is_certain = bool(record.trace) or (
             file in together
             and is_one_record(record.text)
@@ -304,7 +304,8 @@ def _of_trace(record: Lost, trace: str) -> Problem:
     return dataclasses.replace(problem, kind="lost-row", expected=expected, trace=trace)
 
 
-def _tokens(text: bytes) -> Iterator[str]:
+def whole_ids(text: bytes) -> Iterator[str]:
+    """The texts and whole numbers of a piece of JSON, each of which may be an id."""
     for match in _TOKEN.finditer(text):
         if match[1] is None or b"\\" not in match[1]:
             yield (match[1] or match[2]).decode("utf-8", "replace")
@@ -341,9 +342,11 @@ def _joined_files(groups: Iterable[set[str]]) -> dict[str, set[str]]:
 
 
 def _without(item: TraceRecord | Part, refused: Container[str]) -> Iterator[TraceRecord | Part]:
-    """The item, or what is left of it, without refused traces."""
+    """The item, or what is left of it, without refused traces; of a refused record its outcome."""
     if isinstance(item, TraceRecord):
-        if item.trace_id not in refused:
-            yield item
+        if item.trace_id in refused:
+            item.sole = None  # what was lost may be of another channel
+            item = item.without_events()
+        yield item
         return
     yield from item.without({row for row, heading in enumerate(item.headings) if heading.trace_id in refused})

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from graphs.errors import CapacityError, NothingReadError, Problem, TraceError
+from graphs.errors import UNREAD_OUTCOME, CapacityError, NothingReadError, Problem, TraceError
 from graphs.event_graph import EventGraph
 from graphs.frozen_agents import with_trainable
 from graphs.joint_rewards import with_joint_rewards
@@ -32,7 +33,7 @@ from graphs.traces.evidence import Evidence, evidence_of_events, evidence_of_tra
 from graphs.traces.grouping import GROUP_KEYS, check_group_by, group_names, of_their_task, with_models_of_agents
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.part import EVENT_TEXT, Heading, Part, first_of_each
-from graphs.traces.record import CUT_SHORT, TraceRecord, check, check_columns
+from graphs.traces.record import CUT_SHORT, LARGEST_FLOAT, TraceRecord, check, check_columns
 from graphs.traces.record_parts import joined, part_of
 from graphs.traces.schema import TEXT_COLUMNS
 from graphs.traces.sole_channels import make_sole_outcomes
@@ -84,7 +85,7 @@ def assemble(
     told = tuple(ProblemLog(found))
     if not parts:
         raise NothingReadError("no trace could be read", told)
-    return _join(parts, reward, check_group_by(group_by), to, told, tuple(ignored))
+    return _join(parts, reward, check_group_by(group_by), to, told, tuple(ignored), waiting.unread)
 
 
 class _Waiting:
@@ -96,8 +97,13 @@ class _Waiting:
     def __init__(self, parts: list[Part], problems: ProblemLog, limits: Limits) -> None:
         self.parts, self.problems, self.limits = parts, problems, limits
         self.items, self.size, self.has_turns = list[TraceRecord | Problem](), 0, False
+        self.unread: list[TraceRecord] = []  # without events
 
     def append(self, item: TraceRecord | Problem) -> None:
+        if isinstance(item, TraceRecord) and item.unread is not None:
+            self.items += item.unread
+            self.unread.append(item)
+            return
         has_turns = bool(item.turns) if isinstance(item, TraceRecord) else self.has_turns
         if self.size >= _EVENTS_A_PART or has_turns is not self.has_turns:
             self.flush()
@@ -121,6 +127,7 @@ class _Waiting:
                 records.append(check(item, self.limits, columns=not are_sound))
             except TraceError as error:
                 self.problems.append(error.problem)
+                self.unread.append(item.without_events())
         if records:
             is_all = len(records) == len(read) and all(map(operator.is_, records, read))
             self.parts.append(part_of(records, whole if is_all else None))
@@ -178,11 +185,12 @@ def _join(
     to: Sizes | None,
     problems: tuple[Problem, ...],
     ignored: tuple[str, ...],
+    unread: Sequence[TraceRecord],
 ) -> Traces:
-    """One batch of all parts; `parts` is emptied."""
+    """One batch of all parts; `parts` is emptied. Of traces that are `unread`, notes have the outcomes."""
     starts, lengths = _Starts.of(parts), [len(part.types) for part in parts]
     headings = [heading for part in parts for heading in part.headings]
-    make_sole_outcomes(headings)
+    make_sole_outcomes([*headings, *unread])
     n = Sizes(starts.events[-1], sum(len(part.senders) for part in parts), starts.agents[-1], len(headings))
     to = bucket(n) if to is None else to
     for axis, need, room in zip(Sizes._fields, n, to, strict=True):
@@ -240,10 +248,20 @@ def _join(
             *units_of_seconds(headings, times, event_counts, took, np.asarray(graph.agent_ids)[: n.events]),
             *of_ends,
             *of_caches,
+            *ProblemLog(_unread_outcomes(unread, channel, {heading.trace_id for heading in headings})),
         ),
         ignored=ignored,
         tokens=tokens,
     )
+
+
+def _unread_outcomes(unread: Sequence[TraceRecord], channel: str, read: set[str]) -> Iterator[Problem]:
+    """A note on each outcome whose trace was not read."""
+    for name, record in {record.trace_id: record for record in unread}.items():
+        outcome = record.rewards.get(channel, math.nan)
+        if name not in read and abs(outcome) <= LARGEST_FLOAT:
+            value, expected = repr(outcome), "an outcome of a trace that was read"
+            yield Problem(UNREAD_OUTCOME, record.file, record.line, "outcome", value, expected, name, about="reward")
 
 
 def _graph(

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 import msgspec
 import numpy as np
 
-from graphs.errors import Problem, TraceError
+from graphs.errors import NO_EVENTS, Problem, TraceError
 from graphs.event_types import EdgeType, EventType
 from graphs.text import excerpt, printable
 from graphs.traces.limits import DEFAULT, Limits
@@ -183,6 +183,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
       missing: which spans the log lacks although others of the trace name them, in words; "" where it lacks none.
       open: the root span or an agent's, where it has begun and not ended, unlike others, in words; "" for none.
       outside: the first span, where all stand below one that the log lacks: a caller outside the log, or a lost root.
+      unread: why it has no events, where that is no fault; () where it is told elsewhere, None where it is one.
       unknown: kinds of spans that the format does not know, each with its place: such a span is no event.
       unlike_counts: calls for which the log states different counts, in words, each with its place.
       repeated: records of the trace, such as spans, that stand again with equal content and count once.
@@ -250,6 +251,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
     open: str = ""
     outside: str = ""
     repeated: int = 0
+    unread: tuple[Problem, ...] | None = None
     unknown: list[tuple[str, tuple[str, int, int]]] = []
     unlike_counts: list[tuple[str, tuple[str, int, int]]] = []
 
@@ -369,6 +371,17 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
         """Note that the run ended at a limit, if the reason that the log states for its end is one."""
         if is_limit(reason):
             self.metrics[AT_LIMIT] = 1.0
+
+    def lack_events(self, field: str, value: object, expected: str) -> None:
+        """Say that the run has no event, which is no fault of a log. Its outcome counts beside those of traces."""
+        self.unread = (Problem(NO_EVENTS, self.file, self.line, field, excerpt(value), expected, self.trace_id),)
+
+    def without_events(self) -> TraceRecord:
+        """What counts of a trace that cannot be read, for a reason told elsewhere: the outcome that its log states."""
+        rest = TraceRecord(self.trace_id, self.group_id, self.file, self.line, self.offset, self.format, unread=())
+        rest.rewards, rest.words, rest.sole, rest.metrics = self.rewards, self.words, self.sole, self.metrics
+        rest.unsettled, rest.error, rest.invalidated = self.unsettled, self.error, self.invalidated
+        return rest
 
     def refuse(self, kind: str, field: str, value: object, expected: str, position: int | None = None) -> NoReturn:
         """Raise a `TraceError` with the place of this trace, or of one of its events."""

@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from graphs.traces.part import Heading
+from graphs.traces.record import TraceRecord
 
 __all__ = ["make_sole_outcomes"]
 
 
-def make_sole_outcomes(headings: Sequence[Heading]) -> None:
+def make_sole_outcomes(headings: Sequence[Heading | TraceRecord]) -> None:
     """Make the only channel of each log the outcome of the traces that say so and have it.
 
     Args:
-      headings: of all traces of a batch; their `rewards` are written.
+      headings: of all traces of a batch, and of those that were not read; their `rewards` are written.
     """
-    logs: dict[tuple[str, ...], list[Heading]] = {}
+    logs: dict[tuple[str, ...], list[Heading | TraceRecord]] = {}
     for of in headings:
         log, of_file = (of.sole.log, of.sole.of_file) if of.sole else ("", False)
         logs.setdefault((of.format, log, of.file if of_file else ""), []).append(of)

@@ -65,7 +65,7 @@ def reads_logs(required: bool = True) -> Callable[[Callable[..., Any]], Callable
             metavar="NAME=COLUMN,...",
             callback=_columns,
             help="Columns of a trainer's table, as trace=traj_uid,group=uid; or keys of traces' metadata, as "
-            "system=release,task_kind=kind.",
+            "group=ticket,system=release,task_kind=kind.",
         ),
         click.option(
             "--rewards",

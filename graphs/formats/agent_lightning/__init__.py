@@ -185,7 +185,7 @@ def _record(name: str, rollout: _Rollout) -> TraceRecord:
     else:
         write_requests(record, events)
         if not record.ids:
-            record.refuse("no-events", "events", [], "a request to a model")
+            record.lack_events("events", [], "a request to a model")
     return record
 
 

@@ -55,14 +55,11 @@ def write_spans(
       beside: what the traces of the log show of root spans, as of `Tree`.
 
     Raises:
-      TraceError: kinds "duplicate-span", "parent-cycle", "missing-parent"; "no-events", which is no fault of a log: a
-        program was traced that called no model.
+      TraceError: kinds "duplicate-span", "parent-cycle", "missing-parent".
     """
     written = write_events(record, Tree(record.trace_id, spans, fields, beside=beside), root)
     if not record.ids:
-        record.refuse(
-            "no-events", "events", [], f"a call of a model or a tool, or a message{structure_alone([record])}"
-        )
+        record.lack_events("events", [], f"a call of a model or a tool, or a message{structure_alone([record])}")
     return written
 
 

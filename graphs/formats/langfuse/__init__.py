@@ -193,9 +193,9 @@ class _Log:
             return [(bytes(element), "") for element in (*item.observations, *scores)]
         if item.trace_id is not None and item.is_observation:
             self._add_observation(document, item.trace_id, scores_of_row(raw) if item.trace_name else [])
-        elif trace := item.trace_id or (item.subject.of_trace if item.subject else None):
-            score = decode_record(_SCORE, raw, trace=trace, **where)
-            self._parts(trace, place).scores.add(score, place)
+        elif of_trace := item.trace_id or (item.subject.of_trace if item.subject else None):
+            score = decode_record(_SCORE, raw, trace=of_trace, **where)
+            self._parts(of_trace, place).scores.add(score, place)
         elif holder or item.is_observation:
             expected = "the id of the trace, which an observation has"
             raise TraceError(Problem("missing-field", place.file, place.line, "traceId", "absent", expected))
@@ -317,6 +317,8 @@ def _records(trace: str, parts: _Parts, beside: Roots, askers: frozenset[str]) -
         settle_agents(spans, askers)
         are_all = all(problem.field != "scores" for problem in absent)
         written = write_spans(record, spans, "workflow", ("id", "parentObservationId"), beside=beside)
+        if record.unread and any(problem.field == "observations" for problem in absent):
+            record.unread = ()
         parts.scores.set_rewards(written, are_all=are_all)
     except TraceError as error:
         yield error.problem

@@ -87,6 +87,7 @@ class Gathering:
         for file, empty in without_events.items():
             expected = f"a trace with a model call, a tool or an agent started by another{structure_alone(empty)}"
             yield Problem("no-events", file, 0, "spans", counted(len(empty), "trace") + " of structure only", expected)
+            yield from (record.without_events() for record in empty)
         for trace, evaluations in self.evaluations.items():
             if trace not in self.refused:
                 yield _orphan(evaluations[0], trace)

@@ -86,5 +86,5 @@ def read_nemo_rl(document: Document, file: str) -> Iterator[TraceRecord]:
             elif start:
                 record.group_id = f"{file}/{prompt_group(repr(ids[:start]).encode(), None)}"
     if not record.ids:
-        record.refuse("no-events", "token_loss_mask", "only 0", "a token that the policy generated")
+        record.lack_events("token_loss_mask", "only 0", "a token that the policy generated")
     yield record

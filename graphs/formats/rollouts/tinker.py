@@ -76,5 +76,5 @@ def read_tinker(document: Document, file: str) -> Iterator[TraceRecord]:
         if number:
             record.edge(number - 1, number, EdgeType.TEMPORAL)
     if not record.ids:
-        record.refuse("no-events", "steps", [], "a step")
+        record.lack_events("steps", [], "a step")
     yield record

@@ -61,9 +61,9 @@ def read_episode(document: Document) -> Iterator[TraceRecord | Problem]:
             _pay(record, trace, start)
     if record.ids:
         name_models(record)
-        yield record
     else:
-        yield Problem("no-events", place.file, place.line, "traces", "no message", "what an agent did", episode.id)
+        record.lack_events("traces", "no message", "what an agent did")
+    yield record
 
 
 def _group(episode: Episode) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from graphs.errors import UNREAD_METADATA, Problem, TraceError, expect
+from graphs.errors import UNREAD_METADATA, UNREAD_OUTCOME, Problem, TraceError, expect
 from graphs.problem_log import ProblemLog
 from graphs.reading.files import WRITTEN_ALIKE, WrittenIds
 from graphs.reading.source import Lost, Source
@@ -43,10 +43,7 @@ from graphs.traces.missing_names import is_missing_name
 from graphs.traces.part import Heading, Part
 from graphs.traces.record import BY_PEOPLE, UNSETTLED, WORDED, TraceRecord
 
-__all__ = ["REFUSED_ROW", "Join"]
-
-REFUSED_ROW = "refused-row"
-"""The kind of a row whose trace is in the log and was refused; its value is what the row states."""
+__all__ = ["Join"]
 
 MOST_HINTED = 3
 """Rows without a trace for which near names are sought: each search reads all ids of the log."""
@@ -74,7 +71,8 @@ class Join:
     unnamed: dict[str, Problem] = dataclasses.field(default_factory=dict)  # by field, the first such row
     untold: set[str] = dataclasses.field(default_factory=set)  # traces whose row says that nobody can tell
     met: set[str] = dataclasses.field(default_factory=set)  # ids of the traces that passed
-    refused: dict[str, Problem] = dataclasses.field(default_factory=dict)  # by id of a trace, why it was refused
+    refused: dict[str, Problem] = dataclasses.field(default_factory=dict)  # by id of a trace, why it was not read
+    told: set[str] = dataclasses.field(default_factory=set)  # of these, with a note on their outcome
     words: dict[str, str] = dataclasses.field(default_factory=dict)  # by trace, of rewards (`OutcomeWords.kept`)
     rated: set[str] = dataclasses.field(default_factory=set)  # traces whose row names who gave the reward
     has_rater: bool = True  # whether `rater` says who gave this reward: of several, who gave the outcome
@@ -345,8 +343,13 @@ class Join:
                 yield from item.without(refused)
 
     def note_refused(self, problems: Iterable[Problem]) -> set[str]:
-        """Keep why traces were refused, for their rows, and return their ids; some may be read all the same."""
-        found = [problem for problem in problems if problem.trace and problem.is_failure and not problem.about]
+        """Keep why traces were not read, for their rows, and return their ids; some may be read all the same."""
+        found = []
+        for problem in problems:
+            if problem.trace and not problem.about and problem.may_refuse:
+                found.append(problem)
+            elif problem.kind == UNREAD_OUTCOME:
+                self.told.add(problem.trace)
         for problem in found:
             self.refused.setdefault(problem.trace, problem)
         return {problem.trace for problem in found}
@@ -407,7 +410,7 @@ class Join:
         """
         found: dict[tuple[str, str, int], Problem] = {}  # once, whatever the columns of the row
         for other in self.others:
-            of_rows = (problem for problem in other.unmatched(read) if problem.kind != REFUSED_ROW)
+            of_rows = (problem for problem in other.unmatched(read) if problem.kind != UNREAD_OUTCOME)
             found |= {(problem.kind, problem.trace, problem.line): problem for problem in of_rows}
         for problem in self._unmatched(read):
             found.pop((problem.kind, problem.trace, problem.line), None)
@@ -431,14 +434,14 @@ class Join:
                     short = (other for other in without if len(other) <= LONGEST_HINT)
                     expected += f". {near_names(trace_id, short, count=WITHOUT_ROW)}"
                 yield Problem("unmatched-row", name, line, "trace", excerpt(trace_id), expected, about=field)
-            for trace_id in absent if len(missed) < len(absent) else ():
-                if trace_id in self.refused:
+            for trace_id in absent if field == "reward" and len(missed) < len(absent) else ():
+                if trace_id in self.refused and trace_id not in self.told:
                     name, line = self.places[f"{field}\0{trace_id}"]
-                    why, value = self.refused[trace_id], table[trace_id]
+                    why = self.refused[trace_id]
                     where = f"{why.file}:{why.line}" if why.line else why.file
-                    expected = f"a trace that was read: its own was refused ({why.kind}, {where})"
-                    shown = repr(value) if field == "reward" else excerpt(value)
-                    yield Problem(REFUSED_ROW, name, line, field, shown, expected, trace_id, about=field)
+                    expected = f"an outcome of a trace that was read: this one was not ({why.kind}, {where})"
+                    shown = repr(self.rewards[trace_id])
+                    yield Problem(UNREAD_OUTCOME, name, line, field, shown, expected, trace_id, about=field)
         yield from self.tasks.unmatched(self.refused) if read is None else ()  # else other processes met them
         stated = {*self.groups, *self.spoilt["group"], *self.lost["group"]}
         listed = sum(trace in self.met for trace in stated)

@@ -13,10 +13,11 @@ from credit.cli import cli
 from credit.reports.unread_outcomes import unread_outcomes
 from graphs.logs import read
 from tests.credit.page.test_page import embedded
+from tests.graphs.reading.samples import OBSERVATIONS, SAMPLES
 from tests.recordings.spans import agent, chat, spans_request
 
-SAID = "3 traces were not read; by --rewards their outcomes: 1 succeeded, 2 failed"
-SIDES = "1 trace of before and 2 traces of after were not read; by --rewards their outcomes: before 1 succeeded, "
+SAID = "3 traces were not read; their outcomes: 1 succeeded, 2 failed"
+SIDES = "1 trace of before and 2 traces of after were not read; their outcomes: before 1 succeeded, "
 SIDES += "0 failed; after 0 succeeded, 2 failed"
 
 
@@ -51,9 +52,9 @@ def test_a_row_of_a_refused_trace_is_told_from_one_that_matches_nothing(logs: Pa
     traces = read(logs / "runs", rewards=logs / "rewards.csv")
     rows = {problem.kind: problem for problem in traces.problems if problem.about == "reward"}
     assert rows["unmatched-row"].value == "'nobody'"
-    refused = [problem.trace for problem in traces.problems if problem.kind == "refused-row"]
-    assert refused == ["b0", "a0", "a1"] and "duplicate-id" in rows["refused-row"].expected
-    assert [str(found) for found in unread_outcomes(traces)] == [SAID]
+    refused = [problem.trace for problem in traces.problems if problem.kind == "unread-outcome"]
+    assert sorted(refused) == ["a0", "a1", "b0"] and not rows["unread-outcome"].is_failure
+    assert [str(found) for found in unread_outcomes(traces)] == [f"{SAID}; with these 56 % failed"]
     assert unread_outcomes(traces, success_at=2.0)[0].failed == 3
     assert not unread_outcomes(read(logs / "runs"))  # nothing states their outcomes
 
@@ -62,10 +63,95 @@ def test_metrics_and_summary_say_what_was_not_read(logs: Path) -> None:
     """`credit metrics` printed a success of 0.61 in place of 0.5, and another stream called the rows unmatched."""
     assert SAID in run(logs, "metrics") and SAID in run(logs, "summary")
     numbers = {"side": "", "traces": 3, "succeeded": 1, "failed": 2, "failing": "", "kinds": ["failed", "succeeded"]}
-    numbers |= {"refused": 0, "stated": []}
+    numbers |= {"refused": 0, "stated": [], "are_empty": False, "rate": pytest.approx(10 / 18)}
     assert json.loads(run(logs, "metrics", "--json"))["unread"] == [numbers]
     told = json.loads(run(logs, "summary", "--json"))["failed_against_succeeded"]
-    assert SAID in told["headline"] and told["unread"] == SAID and told["lines"][0] == f"{SAID}."
+    assert SAID in told["headline"] and told["unread"] == f"{SAID}; with these 56 % failed" == told["lines"][0][:-1]
+
+
+NO_EVENTS = "2 runs without events were not read; their outcomes: 0 succeeded, 2 failed; with these 75 % failed"
+
+
+@pytest.mark.parametrize("outcomes", ["log", "table"])
+@pytest.mark.parametrize("name", ["langfuse", "native"])
+def test_runs_without_events_count_by_their_outcomes(tmp_path: Path, name: str, outcomes: str) -> None:
+    """Runs that crashed at once left the rate: 17 % had failed of 28 %, and a row of theirs was of no trace."""
+    lines = []
+    for number in range(4):
+        events, score = native("t")["events"] if number < 2 else [], int(not number)
+        run: dict[str, Any] = {"trace_id": f"t{number}", "task_id": "q", "events": events, "rewards": {"ok": score}}
+        if name == "langfuse":
+            parts = [{**part, "traceId": f"t{number}"} for part in OBSERVATIONS if events]
+            scores = [{"id": f"s{number}", "name": "ok", "value": score, "dataType": "BOOLEAN"}]
+            run = {"id": f"t{number}", "projectId": "p", "timestamp": "2026", "observations": parts, "scores": scores}
+        if outcomes == "table":
+            del run["scores" if name == "langfuse" else "rewards"]
+        lines.append(json.dumps(run) + "\n")
+    (tmp_path / "log.jsonl").write_text("".join(lines))
+    (tmp_path / "rewards.csv").write_text("trace,reward\nt0,1\nt1,0\nt2,0\nt3,0\n")
+    given = ["--rewards", str(tmp_path / "rewards.csv")] if outcomes == "table" else ["--reward-channel", "ok"]
+    done = CliRunner().invoke(cli, ["summary", str(tmp_path / "log.jsonl"), *given])
+    said = NO_EVENTS if name != "native" else NO_EVENTS.replace("runs without events", "traces")
+    assert said in done.stdout and "unmatched-row" not in done.stderr
+    assert done.exit_code == (3 if name == "native" else 0)
+
+
+def test_a_lost_page_refuses_its_traces_and_keeps_their_outcomes(tmp_path: Path) -> None:
+    """A trace without all of its observations was a note, as a run without events, and its score was lost."""
+    listed = [{"id": name, "timestamp": "2026", "observations": [name], "scores": [f"s{name}"]} for name in ("t", "u")]
+    parts = [{**OBSERVATIONS[2], "id": "t", "type": "GENERATION"}]
+    values = [("st", "t", 1), ("su", "u", 0)]
+    scores = [{"id": of, "traceId": t, "name": "ok", "value": x, "dataType": "BOOLEAN"} for of, t, x in values]
+    for name, page in (("traces", listed), ("parts", parts), ("scores", scores)):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"data": page, "meta": {"page": 1}}))
+    problems = read(tmp_path).problems
+    assert [(p.kind, p.trace, p.is_failure) for p in problems if "part" in p.kind] == [("missing-part", "u", True)]
+    done = CliRunner().invoke(cli, ["summary", str(tmp_path)])
+    said = "1 trace was not read; its outcome: 0 succeeded, 1 failed; with it 50 % failed"
+    assert done.exit_code == 3 and said in done.stdout
+
+
+def test_each_format_keeps_the_outcomes_of_runs_without_events(tmp_path: Path) -> None:
+    episode, tinker = SAMPLES["rllm"].values[0], SAMPLES["rollouts of tinker"].values[0]
+    no_steps = [trajectory | {"steps": [], "reward": 0.0} for trajectory in episode["trajectories"][:1]]
+    harbor = {"trial_name": "a__2", "task_name": "a", "verifier_result": {"rewards": {"reward": 0.0}}}
+    of_team = SAMPLES["verifiers"].values[0]
+    crashed = [of_team["traces"][0] | {"nodes": []}]
+    rewarded = of_team | {"id": "e", "traces": crashed}
+    empty: dict[str, tuple[str, Any]] = {
+        "rllm": ("other.json", episode | {"episode_id": "x:1", "trajectories": no_steps, "is_correct": False}),
+        "rollouts of tinker": ("other.jsonl", tinker | {"steps": [], "total_reward": 0.0, "final_reward": 0.0}),
+        "harbor": ("a__2/result.json", harbor),
+        "verifiers": ("other.jsonl", rewarded),
+    }
+    channels = {"rllm": "is_correct"}
+    for name, (file, value) in empty.items():
+        (tmp_path / name / file).parent.mkdir(parents=True)
+        (tmp_path / name / file).write_text(json.dumps(value) + "\n")
+        if name == "harbor":
+            (tmp_path / name / "log.jsonl").write_text(json.dumps(native("t")) + "\n")
+        else:
+            SAMPLES[name].write(tmp_path / name)
+        noted = [
+            (p.kind, p.value)
+            for p in read(tmp_path / name, reward=channels.get(name, "team")).problems
+            if p.file.endswith(file)
+        ]
+        assert [kind for kind, _ in noted] == ["no-events", "unread-outcome"] and noted[1][1] in ("0.0", "1.5"), name
+
+
+@pytest.mark.parametrize("cut", [30, 70])
+def test_a_damaged_line_and_the_rows_of_its_trace_are_one_problem(tmp_path: Path, cut: int) -> None:
+    """The rows of the trace in --groups and --rewards were a second and a third problem for one cut line."""
+    log, groups, rewards = (tmp_path / name for name in ("log.jsonl", "groups.csv", "rewards.csv"))
+    lines = [json.dumps(native(f"run-{number}")) for number in range(3)]
+    log.write_text("\n".join([lines[0], lines[1][:cut], lines[2]]))
+    groups.write_text("trace,group\nrun-0,q\nrun-1,q\nrun-2,q\n")
+    rewards.write_text("trace,reward\nrun-0,1\nrun-1,0\nrun-2,1\n")
+    traces = read(log, groups=groups, rewards=rewards)
+    found = [(problem.kind, problem.file) for problem in traces.problems if problem.is_failure]
+    assert found == [("bad-json", str(log))]
+    assert next(map(str, unread_outcomes(traces))).startswith("1 trace was not read; its outcome: 0 succ")
 
 
 @pytest.mark.parametrize("by", ["folders", "table"])
@@ -147,7 +233,7 @@ def test_killed_runs_are_an_ending_that_is_tested(tmp_path: Path) -> None:
 def test_a_summary_whose_traces_have_no_outcome_says_what_was_not_read(logs: Path) -> None:
     """All read traces had no outcome, and the one whose outcome is known was not read: nothing said so."""
     (logs / "rewards.csv").write_text("trace,reward\na0,0\nnobody,1\n")
-    said = "1 trace was not read; by --rewards its outcome: 0 succeeded, 1 failed"
+    said = "1 trace was not read; its outcome: 0 succeeded, 1 failed"
     assert f"  {said}.\n  No trace has an outcome: which failed is not known.\n" in run(logs, "summary")
     assert json.loads(run(logs, "summary", "--json"))["unread"] == [
         {
@@ -159,6 +245,8 @@ def test_a_summary_whose_traces_have_no_outcome_says_what_was_not_read(logs: Pat
             "kinds": ["failed", "succeeded"],
             "refused": 0,
             "stated": [],
+            "are_empty": False,
+            "rate": None,
         }
     ]
     run(logs, "report", "-o", str(logs / "page.html"))
@@ -171,10 +259,10 @@ def test_refused_traces_whose_side_nothing_tells_are_said_to_be_of_none(logs: Pa
         rows = [json.loads(line) | {"system": file.parent.name} for line in file.read_text().splitlines()]
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     said = run(logs, "metrics", "--sides", "system=before,after")
-    assert "3 traces of an unknown side were not read; by --rewards their outcomes: 1 succeeded, 2 failed" in said
+    assert "3 traces of an unknown side were not read; their outcomes: 1 succeeded, 2 failed" in said
     (logs / "rewards.csv").write_text("trace,reward\n" + "".join(f"b{i},{i % 2}\na{i},{i % 2}\n" for i in range(2, 9)))
     said = run(logs, "metrics", "--sides", "system=before,after")
-    assert said.startswith("3 traces of an unknown side were not read\n") and "by --rewards" not in said
+    assert said.startswith("3 traces of an unknown side were not read\n") and "outcomes: " not in said
     folders = run(logs, "metrics", "--sides", f"{logs}/runs/before,{logs}/runs/after")
     assert "unknown side" not in folders  # where their files tell it
 
@@ -187,7 +275,7 @@ def test_graded_outcomes_of_refused_traces_are_not_called_failed(logs: Path) -> 
     (logs / "rewards.csv").write_text("\n".join(["trace,reward", "b0,0.2", "a0,0.9", "a1,0.1", *rows]) + "\n")
     said = run(logs, "summary")
     assert " did worse (below the median outcome of their task" in said
-    words = "3 traces were not read; by --rewards their outcomes: 1 higher, 2 lower (outcome below 0.44, the median)"
+    words = "3 traces were not read; their outcomes: 1 higher, 2 lower (outcome below 0.44, the median)"
     assert words in said and words in run(logs, "metrics")
     told = run(logs, "metrics", "--success-at", "0.15")
-    assert "by --rewards their outcomes: 2 succeeded, 1 failed (outcome below 0.15)" in told
+    assert "their outcomes: 2 succeeded, 1 failed (outcome below 0.15)" in told

@@ -252,4 +252,4 @@ def test_a_row_of_a_refused_trace_is_told_from_one_that_matches_nothing(tmp_path
     chunks = read_chunks(tmp_path / "log.jsonl", events=1, rewards={"a": 1.0, "b": 0.5, "nobody": 1.0})
     assert sum(traces.sizes.traces for traces in chunks) == 2
     rows = [(problem.kind, problem.trace, problem.value) for problem in chunks.problems if problem.about == "reward"]
-    assert rows == [("unmatched-row", "", "'nobody'"), ("refused-row", "b", "0.5")]
+    assert rows == [("unread-outcome", "b", "0.5"), ("unmatched-row", "", "'nobody'")]

@@ -174,7 +174,7 @@ def test_a_label_of_a_trace_that_no_copy_gave_is_named(tmp_path: Path) -> None:
         (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)))
     traces = read(tmp_path, rewards={"x": 1.0, "a": 0.5})
     assert traces.traces["trace"].to_pylist() == ["a", "b"]
-    assert [problem.kind for problem in traces.problems] == ["duplicate-trace"] * 2 + ["refused-row"]
+    assert [problem.kind for problem in traces.problems] == ["duplicate-trace"] * 2 + ["unread-outcome"]
     assert (traces.problems[-1].trace, traces.problems[-1].value) == ("x", "1.0")
 
 

@@ -57,5 +57,5 @@ def test_dates_are_seconds_since_1970(tmp_path: Path, zone: str) -> None:
 def test_a_time_of_another_clock_is_named(tmp_path: Path, times: list[Any], kind: str, said: str) -> None:
     log = tmp_path / "log.jsonl"
     log.write_text("\n".join(map(json.dumps, (dated(*times), extended_trace(trace_id="good")))))
-    (problem,) = read(log).problems
+    problem = read(log).problems[0]
     assert problem.kind == kind and said in str(problem)

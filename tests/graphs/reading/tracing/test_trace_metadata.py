@@ -82,6 +82,32 @@ def test_keys_that_look_as_a_release_or_a_kind_are_named_and_read_where_asked(
     assert not asked.problems and not notes(asked)
 
 
+@pytest.mark.parametrize(("log", "prefix"), FORMATS, ids=[log.__name__ for log, _ in FORMATS])
+def test_tasks_of_metadata_are_named_and_read_where_asked(
+    log: Callable[[int, dict[str, Any]], list[dict[str, Any]]], prefix: str, tmp_path: Path
+) -> None:
+    """`--columns group=ticket` read the log as a table, though kinds and releases were taken from the same metadata."""
+    about = [{"ticket_id": f"T{i % 6}", "user_id": f"u{i % 6}", "question": f"q{i % 2}"} for i in range(12)]
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(json.dumps(row) for i, stated in enumerate(about) for row in log(i, stated)))
+    option = f"--columns group={prefix}ticket_id"
+    assert notes(credit.read(path)) == [f"`group`: read with {option}"]
+    traces = credit.read(path, columns={"group": f"{prefix}ticket_id"})
+    assert not traces.problems and traces.traces["task"].to_pylist() == [of["ticket_id"] for of in about]
+    names = traces.traces["trace"].to_pylist()
+    assert not credit.read(path, groups=dict.fromkeys(names, "q")).problems  # which says it
+
+
+def test_a_column_of_tables_is_blamed_and_no_key_of_metadata(tmp_path: Path) -> None:
+    """The kind was said to be no column, with the hint "Did you mean id?"; the turn was at fault."""
+    path = written(tmp_path, langfuse)
+    with pytest.raises(credit.NothingReadError) as caught:
+        credit.read(path, columns={"task_kind": "kind", "turn": "round"})
+    (problem,) = caught.value.problems
+    assert (problem.kind, problem.field, problem.value) == ("missing-column", "columns", "'turn=round'")
+    assert "group, task_kind, system alone" in problem.expected and "langfuse" in problem.expected
+
+
 def test_a_key_that_no_trace_has_is_a_problem(tmp_path: Path) -> None:
     path = written(tmp_path, openai_agents)
     (problem,) = [one for one in credit.read(path, columns={"system": "relase"}).problems if one.is_failure]

@@ -272,7 +272,7 @@ def test_turns_of_nemo_rl_are_calls_and_lists_of_other_lengths_are_refused(tmp_p
     traces = read(write(tmp_path, [turns, turns | {"token_ids": [[5, 6]]}, turns | {"token_loss_mask": [[0] * 5]}]))
     assert traces.sizes.events == 2 and traces.tokens is not None and traces.tokens.ids.tolist() == [6, 8]
     assert [(p.kind, p.line, p.field) for p in traces.problems] == [
-        ("bad-value", 2, "token_ids"), ("no-events", 3, "token_loss_mask"),
+        ("bad-value", 2, "token_ids"), ("no-events", 3, "token_loss_mask"), ("unread-outcome", 3, "outcome"),
     ]  # fmt: skip
 
 

@@ -415,8 +415,9 @@ def test_an_unnamed_agent_is_not_named_after_its_session(tmp_path: Path, attribu
 
 def test_a_trace_without_events_is_no_failure(tmp_path: Path) -> None:
     chain = make.span(1, 0, 0, 9, {"openinference.span.kind": "CHAIN"}, trace="b" * 32)
-    record, note = read_files(tmp_path, make.spans_request([chain, make.chat(1, 0, 0, 1)]))
-    assert isinstance(record, TraceRecord) and isinstance(note, Problem)
+    record, note, empty = read_files(tmp_path, make.spans_request([chain, make.chat(1, 0, 0, 1)]))
+    assert isinstance(record, TraceRecord) and isinstance(empty, TraceRecord) and empty.unread == ()
+    assert isinstance(note, Problem)
     assert note.kind == "no-events" and not note.is_failure
 
 
