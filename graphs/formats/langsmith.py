@@ -102,6 +102,7 @@ class _Run(msgspec.Struct):
     extra: _Extra | None = None
     outputs: msgspec.Raw = msgspec.Raw(b"null")
     child_runs: msgspec.Raw = msgspec.Raw(b"null")
+    child_run_ids: Any = None
 
 
 class _Feedback(msgspec.Struct):
@@ -191,7 +192,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     for trace_id in list(traces):
         trace = traces.pop(trace_id)
         if trace_id not in refused:
-            yield _record(trace_id, trace, beside, askers)
+            yield from _record(trace_id, trace, beside, askers)
     yield from orphans  # last: they do not affect the traces that were read
 
 
@@ -296,7 +297,7 @@ def _inside(value: Any, *path: str | int) -> Any:
     return value
 
 
-def _record(trace_id: str, trace: _Trace, beside: Roots, askers: frozenset[str]) -> TraceRecord | Problem:
+def _record(trace_id: str, trace: _Trace, beside: Roots, askers: frozenset[str]) -> Iterator[TraceRecord | Problem]:
     group = next((run.reference_example_id for run in trace.runs.values() if run.reference_example_id), trace_id)
     record = TraceRecord(trace_id, group, *trace.place, format="langsmith", sources=list(trace.files))
     record.system = _system(trace)
@@ -308,8 +309,16 @@ def _record(trace_id: str, trace: _Trace, beside: Roots, askers: frozenset[str])
         fields = "id", "parent_run_id"
         _set_rewards(write_spans(record, spans, "workflow", fields, beside=beside), trace)
     except TraceError as error:
-        return error.problem
-    return record
+        yield error.problem
+        return
+    named = [run for one in trace.runs.values() if isinstance(one.child_run_ids, list) for run in one.child_run_ids]
+    absent = [run for run in dict.fromkeys(map(str, named)) if run not in trace.runs]
+    if absent and record.unread:
+        record.unread = ()
+    yield record
+    if absent:
+        expected, shown = f"runs at hand: {len(absent)} that others name are not", excerpt(absent[0])
+        yield Problem("missing-part", record.file, record.line, "child_run_ids", shown, expected, trace_id)
 
 
 def _system(trace: _Trace) -> str:
