@@ -24,7 +24,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from graphs.errors import Problem, TraceError
+from graphs.errors import NO_EVENTS, Problem, TraceError
 from graphs.formats.common.faults import fault_of
 from graphs.formats.common.graph_nodes import OfNode, asking_nodes, keep_agents, node_of
 from graphs.formats.common.input_tokens import ChatUsage, InputDetails, call_counts, usage_of
@@ -228,15 +228,16 @@ def _take(document: Document, traces: dict[str, _Trace], feedback: list[tuple[_F
 
 
 def _place_feedback(feedback: list[tuple[_Feedback, Place]], traces: dict[str, _Trace]) -> list[Problem]:
-    """Add feedback to the trace of its run, else of its `trace_id`; returns a problem for feedback on neither."""
+    """Add feedback to the trace of its run, else of its `trace_id`; returns problems of feedback on neither."""
     owners = {run: trace for trace in traces.values() for run in trace.runs} if feedback else {}
     orphans = []
     for entry, place in feedback:
         owner = owners.get(entry.run_id) if entry.run_id else traces.get(entry.trace_id or "")
         if owner is None:
-            expected = "feedback on a run at hand"
-            shown = excerpt(entry.run_id)
-            orphans.append(Problem("orphan-feedback", place.file, place.line, "run_id", shown, expected))
+            is_of_many = not (entry.run_id or entry.trace_id)  # of a session, or a comparison of several runs
+            expected = "a run or a trace, which feedback is on" if is_of_many else "feedback on a run at hand"
+            kind, shown = NO_EVENTS if is_of_many else "orphan-feedback", excerpt(entry.run_id)
+            orphans.append(Problem(kind, place.file, place.line, "run_id", shown, expected))
         else:
             owner.feedback.append((entry, place))
             owner.files[place.file] = None
