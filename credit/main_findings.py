@@ -118,12 +118,14 @@ def main_findings(
         found.append((2, _finding("What may have gone wrong", [_sentence(swap)], run)))
     both = [one for one in verdicts if not one.good.all() and one.good.any()]
     both.sort(key=lambda one: (one.found is not True, one.name in traces.by_people))  # the outcome before others
-    worth = [f"{one.told()}." for one in ranked if one.worth_telling or not (both or math.isnan(one.low))][:1]
     of = next(iter(both), None)
-    name = of.name if of else ranked[0].name if worth else ""
-    outcome = (of.against if of else "") or chosen_outcome(traces) or "the outcome" * (name in traces.by_people)
+    little = [one for one in ranked if one.worth_telling or not both][:1]
+    name, against = next(((one.name, one.against) for some in (both, little) for one in some), ("", ""))
+    outcome = against or chosen_outcome(traces) or "the outcome" * (name in traces.by_people)
+    sure = not outcome or outcome in {*traces.by_people, against, "the outcome"}
+    worth = [f"{one.in_short(sure)}." for one in little]
     if of is not None:
-        worth = [*(_several(both, outcome, traces) if len(both) > 1 else [of.in_short(outcome)]), *worth]
+        worth = [*(_several(both, traces, sure) if len(both) > 1 else [of.in_short(outcome, sure)]), *worth]
     if worth:
         first, second = (f"{printable(of, 60)}{' (by people)' * (of in traces.by_people)}" for of in (name, outcome))
         agrees = "verdicts agree" if len(both) > 1 else f"{first} agrees"
@@ -148,9 +150,8 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}{'' if text.endswith(('.', '…')) else '.'}"
 
 
-def _several(verdicts: Sequence[VerdictErrors], outcome: str, traces: Traces) -> list[str]:
+def _several(verdicts: Sequence[VerdictErrors], traces: Traces, sure: bool) -> list[str]:
     """Verdicts, the first of which says least, in a clause each; and that one held against the outcome."""
-    sure = not outcome or outcome in {*traces.by_people, verdicts[0].against, "the outcome"}
     told = [one.among_others(place == 0, sure) for place, one in enumerate(verdicts[:MOST_VERDICTS])]
     told[0] += "; full agreement has 100, a coin 0"
     told += [f"{len(verdicts) - MOST_VERDICTS} more in --json"] * (len(verdicts) > MOST_VERDICTS)

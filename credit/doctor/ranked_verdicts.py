@@ -1,5 +1,5 @@
 """What a verdict of many values is worth, such as a judge's 0 to 1: how often it ranks a succeeded trace above a failed
-one of its task, and whether either kind got more on one side.
+one, and whether either kind got more on one side.
 
 The chance is the area under the curve of hits by false alarms. Of two values it is (1 + J) / 2, J of `verdict_errors`.
 
@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from credit.doctor.verdict_channels import verdict_channels
-from credit.doctor.verdict_errors import MOST_WRONG
+from credit.doctor.ranking_interval import ranking_interval
+from credit.doctor.verdict_channels import held_against, with_outcomes
+from credit.doctor.verdict_errors import MOST_WRONG, plain_verdict
 from credit.reports.compared_kinds import compared_kinds
-from credit.reports.judged_traces import judged_traces
+from credit.reports.judged_traces import JudgedTraces, enough_within, judged_traces
+from credit.reports.task_kinds import every_kind
+from credit.reports.tasks import task_ids
 from graphs.text import percent, printable
 from graphs.traces.batch import Traces
 
@@ -46,13 +49,14 @@ class RankedVerdict:
 
     Attributes:
       name: of the channel.
-      chance: that a succeeded trace has the greater one of two of a task and side, ties half: a mean over tasks.
+      chance: that a succeeded trace has the greater one of two, ties half: a mean over tasks, or of all pairs.
       low, high: its 95 % interval over tasks; NaN where these are too few.
-      tasks: in which it is not one half.
+      tasks: in which it is not one half, or all that are compared.
       of_sides: the same of each side, by its name.
       misled: failed traces above the median of succeeded ones, the greatest number first: int [n].
       failed: how many failed traces have a number.
-      within: whether traces of one task are compared. Else tasks are, each by the mean of its traces.
+      within: what two traces are both of: a "task", on one side, or a "kind of task"; "" for any two.
+      against: the reward by which traces failed and succeeded (`reference_channel`); "" for the outcome.
       given: what failed traces, and succeeded ones, got on both sides, where these were compared.
     """
 
@@ -64,7 +68,8 @@ class RankedVerdict:
     of_sides: Mapping[str, float]
     misled: np.ndarray
     failed: int
-    within: bool = True
+    within: str = "task"
+    against: str = ""
     given: Mapping[str, Given] = dataclasses.field(default_factory=dict)
 
     @property
@@ -85,12 +90,27 @@ class RankedVerdict:
 
     def of_all(self) -> str:
         """How well it ranks all traces."""
-        of, sure = "the same" if self.within else "another", "; these traces are too few to be sure"
+        return f"{printable(self.name, 60)} {self._ranks()}"
+
+    def in_short(self, sure: bool) -> str:
+        """The sentences on it, with the plain verdict.
+
+        Args:
+          sure: as of `plain_verdict`.
+        """
+        told = f"{printable(self.name, 60)}{plain_verdict(self.found, sure)} {self._ranks()}"
+        return ". ".join(filter(None, (told, self.by_side())))
+
+    def _ranks(self) -> str:
+        sure, by = "; these traces are too few to be sure", printable(self.against, 60)
         if not math.isnan(self.low):
             sure = f" (95 % interval {100 * self.low:.0f} to {percent(self.high)}, {self.tasks} tasks)"
+            sure += "; these traces are too few to be sure" * (self.found is None)
+        good, bad = (f"trace that {by} passes", "one that it rejects") if by else ("succeeded trace", "a failed one")
+        of = f"the same {self.within}" if self.within else "any task"
         return (
-            f"{printable(self.name, 60)} ranks a succeeded trace above a failed one of {of} task in "
-            f"{percent(self.chance)} of pairs{sure}. A perfect verdict has 100 %, a coin 50 %"
+            f"ranks a {good} above {bad} of {of} in {percent(self.chance)} of pairs{sure}. "
+            "A perfect verdict has 100 %, a coin 50 %"
         )
 
     def by_side(self) -> str:
@@ -106,7 +126,8 @@ class RankedVerdict:
         numbers = {name: None if math.isnan(number := getattr(self, name)) else number for name in names}
         given = {kind: one._asdict() for kind, one in self.given.items()}
         sides = {head: None if math.isnan(chance) else chance for head, chance in self.of_sides.items()}
-        return {"name": self.name, **numbers, "tasks": self.tasks, "of_sides": sides, "given": given,
+        return {"name": self.name, **numbers, "tasks": self.tasks, "within": self.within,
+                "against": self.against, "of_sides": sides, "given": given,
                 "found": self.found, "told": self.told()}  # fmt: skip
 
 
@@ -115,8 +136,8 @@ def ranked_verdicts(
 ) -> list[RankedVerdict]:
     """How well each channel of more than two values ranks traces, where outcomes have two; the worst first.
 
-    Compared are traces of one group, on one side or of one system, as `outcome_differences` does. The interval is over
-    tasks.
+    They are held against the outcome, or against what people say where there is such a `reference_channel`. Compared
+    are traces of one task and side or system, where enough tasks have both kinds; else of one kind of task; else any.
 
     Args:
       traces: what was read.
@@ -130,28 +151,52 @@ def ranked_verdicts(
       >>> ranked_verdicts(rows.traces)
       []
     """
-    channels = {name: number.astype(np.float64) for name, number in verdict_channels(traces).items()
-                if len(np.unique(number[np.isfinite(number)])) > 2}  # fmt: skip
-    if not channels:
-        return []
+    held = held_against(traces, success_at)
     systems = np.unique([name or "" for name in traces.traces["system"].to_pylist()], return_inverse=True)[1]
-    sides = systems if side is None else side
-    judged = judged_traces(traces, success_at, sides if sides.any() or side is not None else None)
-    if judged.graded or not judged.both:
-        return []
-    compared = compared_kinds(traces, judged, by_kind=False)  # which has no interval
-    compared, found = compared._replace(model=np.zeros_like(compared.model)), []
-    for name, number in channels.items():
-        value = -number[judged.rows]
-        chance, low, high, _, _, tasks = compared.test(value)
-        if math.isnan(chance):
+    sides, found = systems if side is None else side, []
+    for name, number in held.channels.items():
+        has = np.isfinite(number)
+        if len(np.unique(number[has])) < 3:  # `verdict_errors`
             continue
-        of_sides = {}
+        known = with_outcomes(traces, np.where(has, held.outcome, np.nan))
+        judged = judged_traces(known, held.success_at, sides if sides.any() or side is not None else None)
+        if judged.graded or not judged.both:
+            continue
+        value, of_sides = number[judged.rows], {}
+        within, rank = _ranking(known, judged, value)
+        chance, low, high, tasks = rank(np.ones(len(value), bool))
         for i, head in enumerate(heads):
-            one = compared._replace(kept=compared.kept & (sides[judged.rows] == i))
-            of_sides[head] = one.test(value)[0] if one.kept.any() else math.nan
-        bad, good = np.flatnonzero(np.isfinite(number) & judged.failed), number[judged.succeeded]
-        above = bad[number[bad] > np.nanmedian(good)] if np.isfinite(good).any() else bad[:0]
+            of_sides[head] = rank(sides[judged.rows] == i)[0]
+        bad, good = np.flatnonzero(judged.failed), number[judged.succeeded]
+        above = bad[number[bad] > np.median(good)]
         misled = above[np.argsort(-number[above], kind="stable")]
-        found.append(RankedVerdict(name, chance, low, high, tasks, of_sides, misled, len(bad), compared.within))
+        found.append(RankedVerdict(name, chance, low, high, tasks, of_sides, misled, len(bad), within=within,
+                                   against=held.against))  # fmt: skip
     return sorted(found, key=lambda one: one.high if math.isfinite(one.high) else 1 + one.chance)
+
+
+def _ranking(
+    traces: Traces, judged: JudgedTraces, value: np.ndarray
+) -> tuple[str, Callable[[np.ndarray], tuple[float, float, float, int]]]:
+    """What two traces that are compared are both of, and the chance of some of `judged.rows`, its ends and tasks."""
+    rows, (names, kind) = judged.rows, every_kind(traces)
+    if judged.unit is not None:
+        compared = compared_kinds(traces, judged, by_kind=False)
+        compared = compared._replace(model=np.zeros_like(compared.model))
+
+        def within(some: np.ndarray) -> tuple[float, float, float, int]:
+            one = compared._replace(kept=compared.kept & some)
+            chance, low, high, _, _, tasks = one.test(-value) if one.kept.any() else (math.nan,) * 5 + (0,)
+            return chance, low, high, tasks
+
+        return "task", within
+    bad, task, stratum = judged.failed[rows], task_ids(traces)[rows], kind[rows] + 1
+    n, m = np.bincount(stratum, bad), np.bincount(stratum, ~bad)
+    of_kinds = bool(names) and enough_within(n[n * m > 0], m[n * m > 0])
+    stratum = stratum if of_kinds else np.zeros_like(stratum)
+
+    def among(some: np.ndarray) -> tuple[float, float, float, int]:
+        found = ranking_interval(value[some], ~bad[some], stratum[some], task[some])
+        return *found, len(np.unique(task[some]))
+
+    return "kind of task" * of_kinds, among

@@ -8,14 +8,19 @@ Reference: Heckman 1979, Sample selection bias as a specification error.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from credit.doctor.prevalence import corrected_rate, failure_rate
-from credit.doctor.verdict_channels import outcome_name, reference_channel, said_yes, verdict_channels
+from credit.doctor.verdict_channels import (
+    outcome_name,
+    reference_channel,
+    said_yes,
+    verdict_channels,
+    with_outcomes,
+)
 from credit.metrics.event_costs import Prices, is_priced
 from credit.metrics.part_costs import COST_WORDS, PAID_IN
 from credit.metrics.success_costs import known_costs
@@ -42,6 +47,11 @@ class _Fact(NamedTuple):
     name: str
     value: np.ndarray
     is_verdict: bool = False
+
+    @property
+    def tells_rates(self) -> bool:
+        """Whether it is a verdict of two values."""
+        return self.is_verdict and self.is_part
 
     @property
     def is_part(self) -> bool:
@@ -73,26 +83,28 @@ def selected_outcomes(traces: Traces, success_at: float | None = None, prices: P
     known, task = np.isfinite(_outcome(traces)), task_ids(traces)
     if not (found := _differing(traces, known, prices)):
         return []
-    told = "; ".join(_with_and_without(fact, known) for fact in found[:MOST])
+    told = "; ".join(_with_and_without(fact, known, task) for fact in found[:MOST])
     lines = [f"They differ from those without one beyond chance: {told}.", "The rate above is of the former."]
-    judged, verdict = judged_traces(traces, success_at), found[0].value
-    if not (found[0].is_verdict and found[0].is_part) or judged.graded:
+    judged = judged_traces(traces, success_at)
+    if not found[0].tells_rates or judged.graded:
         return lines
-    has = np.isfinite(verdict)
-    rate = failure_rate(judged.failed[has], known[has], verdict[has] > 0, task[has])
+    rates = _by_assumption(judged.failed, known, found[0], task, printable(outcome_name(traces), 60))
+    return [*lines, f"{rates}."] if rates else lines
+
+
+def _by_assumption(failed: np.ndarray, known: np.ndarray, verdict: _Fact, task: np.ndarray, given: str) -> str:
+    """How many of all with this verdict failed, by what decided which traces have an outcome; "" with few of either."""
+    has = np.isfinite(verdict.value)
+    of = failed[has], known[has], verdict.value[has], task[has]
+    rate, alike = failure_rate(of[0], of[1], of[2] > 0, of[3]), corrected_rate(*of)
     if rate is None:
-        return lines
-    part, low, high = apart(rate, percent, 0)
-    return [
-        *lines,
-        f"If outcomes were given for how a run went, whatever that verdict, {part} of all {has.sum()} failed "
-        f"(95 % interval {low.removesuffix(' %')} to {high}).",
-    ]
+        return ""
+    told = f"If {given} was given for how a run went, {rate_with_interval(*rate)} of all {has.sum()} failed"
+    by = f"; if by chance, or for what {verdict.name} says, "
+    return told + (f"{by}{rate_with_interval(*alike[:3])}" if alike else "")
 
 
-def corrected_failures(
-    traces: Traces, selected: Sequence[str], success_at: float | None = None, prices: Prices | None = None
-) -> list[str]:
+def corrected_failures(traces: Traces, success_at: float | None = None, prices: Prices | None = None) -> list[str]:
     """How many of all traces failed, of a judge on most and a reference on some, by `corrected_rate`, in sentences;
     none without both.
 
@@ -101,8 +113,7 @@ def corrected_failures(
 
     Args:
       traces: what was read.
-      selected: `selected_outcomes` of these.
-      success_at, prices: as of it.
+      success_at, prices: as of `selected_outcomes`, which tells both rates where a verdict differs.
     """
     against, outcome, channels = reference_channel(traces), _outcome(traces), verdict_channels(traces)
     judged, known = judged_traces(traces, success_at), np.isfinite(outcome)
@@ -117,7 +128,9 @@ def corrected_failures(
     else:
         more = {name: int((np.isfinite(number) & ~known).sum()) for name, number in channels.items()}
         judge = max(more, key=more.__getitem__, default="")
-        if selected or not judge or more[judge] < LEAST_TASKS:
+        if not judge or more[judge] < LEAST_TASKS:
+            return []
+        if (facts := _differing(traces, known, prices)) and facts[0].tells_rates:
             return []
         has = np.isfinite(channels[judge])
         if (yes := said_yes(channels[judge][has])) is None:
@@ -127,26 +140,22 @@ def corrected_failures(
     name, judge = printable(against, 60), printable(judge, 60)
     said = f"By {name} {part_of(int(failed.sum()), int(known.sum()))} failed"
     if judged.graded:
-        loose = f"Grades of {judge} are not held against these: a judge that changed may look like runs that did."
-        return [
-            f"{said}.",
-            loose,
-            "`--success-at`, the least grade that passes, corrects the rate and tests the judge.",
-        ]
+        loose = f"Grades of {judge} do not correct this rate: `--success-at`, the least grade that passes, does."
+        return [f"{said}.", loose, "A judge that changed may look like runs that did."]
     found = corrected_rate(failed, known, passes, task_ids(traces))
     if found is None:
         return [f"{said}: too few to correct the rate by."] if against else []
     of = f"all {found.traces}" if found.whole else f"the {found.traces} that {judge} judged"
     rate = f"{rate_with_interval(*found[:3])} of {of} failed"
     if not against:
-        return [f"With what {judge} says of the others, {rate}."]
-    swapped = dataclasses.replace(
-        traces, reward=np.pad(outcome, (0, len(traces.reward) - len(outcome)), constant_values=np.nan)
-    )
-    chosen = _differing(swapped, known, prices)[:1]
-    but = [f", if others are like these, which differ beyond chance: {_with_and_without(one, known)}" for one in chosen]
+        alike = ", and if these are like them" * bool(facts)
+        return [f"With what {judge} says of the others{alike}, {rate}."]
+    chosen, task = _differing(with_outcomes(traces, outcome), known, prices)[:1], task_ids(traces)
+    but = "".join(f"beyond chance: {_with_and_without(one, known, task)}" for one in chosen)
     sure = "Corrected by these" if against in traces.by_people else "If these are right"
-    return [f"{said}.", f"{sure}, {rate}{''.join(but)}."]
+    if chosen and chosen[0].tells_rates and (rates := _by_assumption(failed, known, chosen[0], task, name)):
+        return [f"{said}.", f"These differ from others {but}.", f"{sure}: {rates[0].lower()}{rates[1:]}."]
+    return [f"{said}.", f"{sure}, {rate}{', if others are like these, which differ ' * bool(but)}{but}."]
 
 
 def _outcome(traces: Traces) -> np.ndarray:
@@ -195,23 +204,38 @@ def _is_told(value: np.ndarray, known: np.ndarray) -> bool:
     return all(has[of].mean() >= 1 - LACK for of in (known, ~known)) and float(np.ptp(value[has])) > 0
 
 
-def _dealt(value: np.ndarray, known: np.ndarray, task: np.ndarray) -> Dealt:
+def _compared(value: np.ndarray, known: np.ndarray, task: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What is compared of traces with an outcome and without, which have one, and within what: each trace of a task
+    with both kinds, within it, and the mean of every other task."""
     has = np.isfinite(value)
     _, of = np.unique(task[has], return_inverse=True)
-    rank, chosen, size = mean_ranks(value[has]), known[has], np.bincount(of)
+    number, chosen, size = value[has], known[has], np.bincount(of)
     some = np.bincount(of, chosen)
     mixed = (some > 0) & (some < size)
     inside = mixed[of]
-    scores = np.concatenate([rank[inside], (np.bincount(of, rank) / size)[~mixed]])
+    numbers = np.concatenate([number[inside], (np.bincount(of, number) / size)[~mixed]])
     strata = np.concatenate([of[inside] + 1, np.zeros(int((~mixed).sum()), np.int64)])
-    return dealt(scores, np.concatenate([chosen[inside], some[~mixed] > 0]), strata)
+    return numbers, np.concatenate([chosen[inside], some[~mixed] > 0]), strata
 
 
-def _with_and_without(fact: _Fact, known: np.ndarray) -> str:
-    """What traces with an outcome have, and those without."""
-    kinds = [fact.value[of & np.isfinite(fact.value)] for of in (known, ~known)]
-    if fact.is_part:
+def _dealt(value: np.ndarray, known: np.ndarray, task: np.ndarray) -> Dealt:
+    has = np.isfinite(value)
+    return dealt(*_compared(mean_ranks(value[has]), known[has], task[has]))
+
+
+def _with_and_without(fact: _Fact, known: np.ndarray, task: np.ndarray) -> str:
+    """What traces with an outcome have, and those without, weighted as they were tested."""
+    number, chosen, stratum = _compared(fact.value, known, task)
+    n, m = (np.bincount(stratum, kind) for kind in (chosen, ~chosen))
+    weight = n * m / np.maximum(n + m, 1)
+    means = [
+        float((weight * np.bincount(stratum, number * kind) / np.maximum(many, 1)).sum() / weight.sum())
+        for kind, many in ((chosen, n), (~chosen, m))
+    ]
+    within = " within tasks" * bool(weight[1:].sum() > 0)
+    if fact.is_part and not within:
+        kinds = [fact.value[of & np.isfinite(fact.value)] for of in (known, ~known)]
         parts = [part_of(int(of.sum()), len(of)) for of in kinds]
     else:
-        parts = apart([float(of.mean()) for of in kinds], amount, 3)
-    return f"{fact.name}{' passes' * (fact.is_verdict and fact.is_part)} {' and '.join(parts)}"
+        parts = apart(means, percent if fact.is_part else amount, 0 if fact.is_part else 3)
+    return f"{fact.name}{' passes' * fact.tells_rates} {' and '.join(parts)}{within}"

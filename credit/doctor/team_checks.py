@@ -253,7 +253,7 @@ def examine(traces: Traces, credit: Credit | None = None, *, level: float = LEVE
         judged = [
             _unseen(finding, drifts.least) if finding.check == "verifier_drift" else finding for finding in judged
         ]
-    return [*judged, _disagreeing(traces), _idle(found), _mixed(traces, found), _exploding(traces, credit)]
+    return [*judged, _disagreeing(traces), _idle(traces, found), _mixed(traces, found), _exploding(traces, credit)]
 
 
 def is_habit(traces: Traces, check: str, number: TraceMetric) -> bool:
@@ -350,7 +350,7 @@ def _disagreeing(traces: Traces) -> Finding:
     told += [_misled(traces, one) for one in ranked_verdicts(traces)]
     if not told:
         some = bool(verdict_channels(traces))
-        why = "no task has outcomes of just two values, and both" if some else NO_VERDICT
+        why = "outcomes are not of just two values, and both" if some else NO_VERDICT
         return _unknown("verdict_disagreement", why)
     first = min(told, key=lambda one: ((True, None, False).index(one.found), -(one.statistic or 0.0)))
     more = [one.words for one in told if one.found and one is not first]
@@ -371,8 +371,9 @@ def _misled(traces: Traces, one: RankedVerdict) -> Finding:
     return Finding("verdict_disagreement", one.found, least, MOST_WRONG, part, *of, None, ids, one.of_all())
 
 
-def _idle(found: Survey) -> Finding:
-    """Groups that teach nothing, and why."""
+def _idle(traces: Traces, found: Survey) -> Finding:
+    """Groups that teach nothing, and why; where some traces have no outcome and the log is not of training, of those
+    with two or more that have one: people label few."""
     if len(found.unscored) == found.traces:
         return _unknown("idle_groups", "no trace has an outcome")
     if max(found.group_sizes) == 1:
@@ -386,11 +387,17 @@ def _idle(found: Survey) -> Finding:
         "one trace alone": found.singletons,
         "fewer than two traces with an outcome": found.unscored_groups,
     }
+    groups = found.groups
+    if found.unscored and traces.tokens is None and "policy_version" not in traces.evidence:
+        why.pop("one trace alone"), why.pop("fewer than two traces with an outcome")
+        groups = found.teaching + len(found.equal)
+        if not groups:
+            return _unknown("idle_groups", "no two runs of one task under one policy have an outcome")
     names = [name for group in why.values() for name in group]
     parts = [f"{reason} in {len(group)}" for reason, group in why.items() if group]
-    words = f"{len(names)} of {counted(found.groups, 'group')}" + (f": {', '.join(parts)}" if parts else "")
-    part = len(names) / found.groups
-    return Finding("idle_groups", part > MOST, part, MOST, None, len(names), found.groups, None, tuple(names), words)
+    words = f"{len(names)} of {counted(groups, 'group')}" + (f": {', '.join(parts)}" if parts else "")
+    part = len(names) / groups
+    return Finding("idle_groups", part > MOST, part, MOST, None, len(names), groups, None, tuple(names), words)
 
 
 def _mixed(traces: Traces, found: Survey) -> Finding:

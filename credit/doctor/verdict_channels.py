@@ -8,12 +8,24 @@ Reference: Tenenbein 1970, A double sampling scheme for estimating from binomial
 
 from __future__ import annotations
 
+import dataclasses
+from typing import NamedTuple
+
 import numpy as np
 
 from graphs.logs.read_logs import DEFAULT_CHANNEL
 from graphs.traces.batch import Traces
 
-__all__ = ["outcome_name", "own_channel", "reference_channel", "said_yes", "verdict_channels"]
+__all__ = [
+    "HeldAgainst",
+    "held_against",
+    "outcome_name",
+    "own_channel",
+    "reference_channel",
+    "said_yes",
+    "verdict_channels",
+    "with_outcomes",
+]
 
 
 def verdict_channels(traces: Traces) -> dict[str, np.ndarray]:
@@ -84,3 +96,48 @@ def reference_channel(traces: Traces) -> str:
     fewer = {name: number for name, number in count.items() if number < outcome.sum()}
     chosen = own not in ("", DEFAULT_CHANNEL) and not people
     return min(fewer, key=fewer.__getitem__) if chosen and fewer else ""
+
+
+class HeldAgainst(NamedTuple):
+    """Verdicts, and what they are held against.
+
+    Attributes:
+      channels: numbers by name, the outcome first where it is a verdict itself: float [traces].
+      outcome: of the reference (`reference_channel`), 1 where it says yes, else the outcome itself: float [traces].
+      against: the name of that reference; "" for the outcome.
+      success_at: the least outcome of a success; None where outcomes have two values.
+    """
+
+    channels: dict[str, np.ndarray]
+    outcome: np.ndarray
+    against: str
+    success_at: float | None
+
+
+def held_against(traces: Traces, success_at: float | None = None) -> HeldAgainst:
+    """The verdicts of a log, and the outcome or reference that they are held against.
+
+    Args:
+      traces: what was read.
+      success_at: the least outcome of a success, which makes 0 and 1 of an outcome that is itself a verdict.
+    """
+    outcome = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
+    channels = {name: number.astype(np.float64) for name, number in verdict_channels(traces).items()}
+    if not (against := reference_channel(traces)):
+        return HeldAgainst(channels, outcome, "", success_at)
+    own = outcome if success_at is None else np.where(np.isfinite(outcome), outcome >= success_at, np.nan)
+    said = channels.pop(against)
+    told = np.isfinite(said)
+    said[told] = said_yes(said[told])
+    return HeldAgainst({outcome_name(traces): own} | channels, said, against, None)
+
+
+def with_outcomes(traces: Traces, outcome: np.ndarray) -> Traces:
+    """The same traces with other outcomes.
+
+    Args:
+      traces: what was read.
+      outcome: of each trace, NaN for none: float [traces].
+    """
+    lacks = len(traces.reward) - len(outcome)
+    return dataclasses.replace(traces, reward=np.pad(outcome, (0, lacks), constant_values=np.nan).astype(np.float32))

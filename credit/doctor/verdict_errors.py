@@ -23,7 +23,7 @@ from graphs.task_means import LEVEL
 from graphs.text import apart, part_of, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["MOST_WRONG", "Part", "VerdictErrors", "verdict_errors", "wrong_parts"]
+__all__ = ["MOST_WRONG", "Part", "VerdictErrors", "kinds_by", "plain_verdict", "verdict_errors", "wrong_parts"]
 
 MOST_TOLD = 3  # systems in a sentence
 MOST_WRONG = 0.5
@@ -104,40 +104,37 @@ class VerdictErrors:
         good, wrong = self.good[some], self.wrong[some]
         return int((wrong & ~good).sum()), int((~good).sum()), int((wrong & good).sum()), int(good.sum())
 
-    def in_short(self, outcome: str = "") -> str:
-        """What it passes, and where its verdicts say little that they do, of the system in which it is not all traces.
+    def in_short(self, outcome: str, sure: bool) -> str:
+        """The plain verdict, what it passes, and of which system that is where it is not all traces.
 
         Args:
-          outcome: what it is held against, where that may be what errs: a reward that was chosen of several, or any one
-            beside what people say; "" elsewhere.
+          outcome: the reward that it is held against, as one that was chosen of several, or beside what people say; ""
+            elsewhere.
+          sure: as of `plain_verdict`.
         """
-        if outcome:
-            passed, failed, refused, _ = self.counts()
-            rejects = part_of(refused, failed - passed + refused)
-            points = self._points(" percentage point")
-            told = f"{self.name} {self.passes()}, a difference of {points}; full agreement has 100, a coin 0."
-            return told if self.against else f"{told} Of runs that {self.name} rejects, {outcome} passes {rejects}."
         one, system = self._telling()
-        told = f"{self.name}'s verdicts{system} say little: it" if self.found else self.name
-        points = one._points(" percentage point")
-        return f"{told} {one.passes()}, a difference of {points}. A perfect verdict has 100, a coin 0."
+        told = f"{self.name}{system}{plain_verdict(self.found, sure)} {one.passes()}, a difference of "
+        told += f"{one._points(' percentage point')}{_few(self.found)}"
+        if not outcome:
+            return f"{told}. A perfect verdict has 100, a coin 0."
+        told += "; full agreement has 100, a coin 0."
+        passed, failed, refused, _ = self.counts()
+        rejects = part_of(refused, failed - passed + refused)
+        return told if self.against else f"{told} Of runs that {self.name} rejects, {outcome} passes {rejects}."
 
-    def among_others(self, first: bool, little: bool) -> str:
+    def among_others(self, first: bool, sure: bool) -> str:
         """The same as one of several verdicts, in a clause.
 
         Args:
           first: whether it is the first of them, which says what the counts are of.
-          little: whether it is said to say little where it does: not where what it is held against may be what errs.
+          sure: as of `plain_verdict`.
         """
         one, system = self._telling()
         passed, failed, refused, succeeded = one.counts()
-        bad, right = one._kinds() if first else ("", "")
+        bad, right = kinds_by(self.against) if first else ("", "")
         parts = f"{part_of(passed, failed, bad)} and {part_of(succeeded - refused, succeeded, right)}"
-        told = (
-            f"{printable(self.name, 60)}{system}{' says little: it' * (little and self.found is True)} passes {parts}"
-        )
-        few = ", too few to be sure" * (self._alone is None)
-        return f"{told}, a difference of {one._points(' percentage point' * first)}{few}"
+        told = f"{printable(self.name, 60)}{system}{plain_verdict(self.found, sure)} passes {parts}"
+        return f"{told}, a difference of {one._points(' percentage point' * first)}{_few(self.found)}"
 
     def _telling(self) -> tuple[VerdictErrors, str]:
         """The traces that show what it is worth, all or of a system, and which system, in words."""
@@ -162,14 +159,9 @@ class VerdictErrors:
         """How many failed traces it passes, and how many succeeded ones it passes and rejects."""
         passed, failed, refused, succeeded = self.counts()
         rejects = f"it rejects {refused}" * bool(succeeded)
-        bad, right = self._kinds()
+        bad, right = kinds_by(self.against)
         good = part_of(succeeded - refused, succeeded, right, rejects)
         return f"passes {part_of(passed, failed, bad)} and {good}"
-
-    def _kinds(self) -> tuple[str, str]:
-        """What failed traces and succeeded ones are called."""
-        by = printable(self.against, 60)
-        return (f"traces that {by} rejects", f"that {by} passes") if by else ("failed traces", "succeeded ones")
 
     def _points(self, unit: str = "") -> str:
         """How much more of the succeeded traces it passes than of the failed ones, in hundredths: Youden's J."""
@@ -203,6 +195,32 @@ class VerdictErrors:
                 for i, head in enumerate(heads) if side is not None
             },
         }  # fmt: skip
+
+
+def kinds_by(against: str) -> tuple[str, str]:
+    """What failed traces and succeeded ones are called.
+
+    Args:
+      against: the reward by which they are; "" for the outcome.
+    """
+    by = printable(against, 60)
+    return (f"traces that {by} rejects", f"that {by} passes") if by else ("failed traces", "succeeded ones")
+
+
+def plain_verdict(found: bool | None, sure: bool) -> str:
+    """What a verdict is worth, in words between its name and what it does; "" where traces do not tell.
+
+    Args:
+      found: whether it surely says little, as of `VerdictErrors`.
+      sure: whether it is held against what people say, or the only outcome: another one may be what errs.
+    """
+    if found is None:
+        return ""
+    return f" {'agrees' if not found else 'says little' if sure else 'hardly agrees'}: it"
+
+
+def _few(found: bool | None) -> str:
+    return ", too few to be sure" * (found is None)
 
 
 def verdict_errors(traces: Traces, success_at: float | None = None, *, by_outcome: bool = False) -> list[VerdictErrors]:

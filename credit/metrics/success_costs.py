@@ -145,7 +145,8 @@ def success_line(
             for one in (one for one in (*costs, *others) if one.metric == metric and one.lost):
                 where, whose = "in other tasks, " * (one in others), "" if alone else f" of {one.unit}"
                 lost = at_least(amount(one.lost, 4), not one.lost_whole)
-                what = "cost" if metric == "money" else "have a logged cost of"
+                have = "has" if one.unscored == 1 else "have"
+                what = "cost" if metric == "money" else f"{have} a logged cost of"
                 without.append(f"{where}{counted(one.unscored, 'trace')}{whose} without an outcome {what} {lost}")
     of_tasks = f"the {counted(shared, 'task')} with outcomes on both sides" if shared else "all tasks with an outcome"
     of_tasks += ", within kinds of task" * within

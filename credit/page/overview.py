@@ -188,7 +188,7 @@ def overview(findings: Findings) -> dict[str, Any]:
     selected = selected_outcomes(traces, findings.success_at, findings.prices)
     result["findings"] = [one.as_json() for one in main_findings(
         traces, differing=differing, of_kinds=of_kinds,
-        selected=selected, corrected=corrected_failures(traces, selected, findings.success_at, findings.prices),
+        selected=selected, corrected=corrected_failures(traces, findings.success_at, findings.prices),
         causes=causes, triaged=found, verdicts=verdicts, compared=compared,
         ranked=ranked_by_side(traces, findings.success_at, findings.sides),
         lost=[*(result["questions"][name] for name in ("failed", "again")),

@@ -44,7 +44,12 @@ def write_figure(figure: Figure, file: IO[bytes], kind: str, dpi: float = 100) -
 
 
 def refine(
-    figure: Figure, *, size: tuple[float, float] | None = None, title: str | None = None, style: Style = "plain"
+    figure: Figure,
+    *,
+    size: tuple[float, float] | None = None,
+    title: str | None = None,
+    style: Style = "plain",
+    larger: bool = False,
 ) -> Figure:
     """Change the size, the title and the type of a picture of this package.
 
@@ -57,6 +62,7 @@ def refine(
       size: width and height in inches; None keeps them.
       title: in the place of the title; "" removes it, None keeps it.
       style: "plain"; "serif", for papers set in a serif type; "talk", with text and lines 1.4 times as large.
+      larger: whether a size without room gives way to a larger one, instead of being refused.
 
     Returns:
       The same figure.
@@ -86,7 +92,7 @@ def refine(
     if size is None:
         grow(figure)
     if size is not None or style == "talk":
-        make_room(figure, SMALL * (TALK if style == "talk" else 1), chosen=size is not None)
+        make_room(figure, SMALL * (TALK if style == "talk" else 1), chosen=size is not None and not larger)
     return figure
 
 

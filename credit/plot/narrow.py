@@ -94,7 +94,8 @@ def _arrange(figure: Figure, least: float, *, to_see: bool = False) -> bool:
     if may_fit and not to_see and _has_room(figure, least):
         return True
     most = max((spec.get_gridspec().ncols for spec, *_ in beside.values()), default=1)
-    ways = [(1, np.inf)] * bool(height > width and not to_see)
+    as_it_is = max([least, *some, *(size for _, size in lines.values())])
+    ways = [(1, as_it_is)] * bool(height > width and not to_see)
     ways += [(columns, least) for columns in range(most, 0, -1) for _ in range(2)]  # broken lines may take the room
     panels = len(_panels(figure))
     for columns, points in ways:

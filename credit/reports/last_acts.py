@@ -11,6 +11,8 @@ from credit.reports.endings import ended_early
 from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_numbers import TeamFacts
+from graphs.dealing import dealt
+from graphs.task_means import LEVEL
 from graphs.traces.batch import Traces
 
 __all__ = ["LastActs"]
@@ -64,8 +66,9 @@ class LastActs:
         beside = calls.results[np.isin(calls.calls, owners)], calls.asking[np.isin(calls.rows, owners)]
         return np.unique(np.concatenate([rows, owners, *beside]))
 
-    def told(self, rows: np.ndarray, among: np.ndarray) -> str:
-        """That events are the last acts in nearly all runs with one, in words; "" where they are not.
+    def told(self, rows: np.ndarray, failed: np.ndarray, succeeded: np.ndarray) -> str:
+        """That events are the last acts in nearly all runs with one, and of failed runs more often than of succeeded
+        ones beyond chance, in words; "" where they are not.
 
         Those are the last of a run of which nothing comes after the first but calls of the same tool, or what comes
         only after these; nobody joins the run later, and most of it is before them. Of what is no call, actions of
@@ -73,19 +76,19 @@ class LastActs:
 
         Args:
           rows: of the events, or of the results of calls.
-          among: which runs count: bool [traces].
+          failed, succeeded: which runs count: bool [traces].
 
         Examples:
           >>> import credit
-          >>> _, _, rows = credit.from_columns(
-          ...     group=["q"] * 12, trace=list("aaaabbbbcccc"), agent=["lead", "lead", "lead", "closer"] * 3,
-          ...     reward=[1.0] * 12,
-          ... )  # fmt: skip
-          >>> closer = np.array([agent == "closer" for agent in rows.traces.agents["name"].to_pylist()])
-          >>> found = np.flatnonzero(closer[np.asarray(rows.traces.graph.agent_ids)])
-          >>> LastActs(rows.traces, ToolCalls(rows.traces)).told(found, np.ones(3, bool))
-          'the last action in 3 of 3 such runs: it may follow from failing'
+          >>> agents = ["lead", "lead", "lead", "closer"] * 4 + ["lead"] * 16
+          >>> runs = np.repeat(list("abcdefgh"), 4).tolist()
+          >>> _, _, rows = credit.from_columns(group=["q"] * 32, trace=runs, agent=agents, reward=[1.0] * 32)
+          >>> failed = np.arange(8) < 4
+          >>> found = np.array([3, 7, 11, 15])
+          >>> LastActs(rows.traces, ToolCalls(rows.traces)).told(found, failed, ~failed)
+          'the last action in 4 of 4 such runs: it may follow from failing'
         """
+        among = failed | succeeded
         trace, graph, n = self._facts.trace, self._traces.graph, self._traces.sizes.traces
         rows = rows[among[trace[rows]]]
         owners, runs = self._calls.owners[rows], len(np.unique(trace[rows]))
@@ -117,6 +120,9 @@ class LastActs:
         left = np.bincount(trace[steps], later, n)
         last = (first < np.iinfo(np.int64).max) & self._ended & ~goes_on & (PART * left <= whole)
         if last.sum() < NEARLY * runs:
+            return ""
+        more = failed.any() and succeeded.any() and last[failed].mean() > last[succeeded].mean()
+        if not more or dealt(last[among] * 1.0, failed[among], np.zeros(int(among.sum()), np.int64)).p / 2 >= LEVEL:
             return ""
         noun = "call" if of_calls else "action"
         which = f"the last {noun}" if (left[last] <= 1).all() else f"among the last {noun}s"

@@ -98,7 +98,8 @@ def leading_causes(
     acts = LastActs(traces, calls)
     of_first = {one.agent for one, test in zip(every, tests, strict=True) if one.test and test.sure}
     late = ["" if one.of_team or one.of_run or one.test or not of else FOLLOWS if one.follows and one.agent in of_first
-            else acts.told(one.rows, counted_ones & one.tells) for one, of in zip(every, size, strict=True)
+            else acts.told(one.rows, judged.failed & one.tells, judged.succeeded & one.tells)
+            for one, of in zip(every, size, strict=True)
             ]  # fmt: skip
     alone = [one if of and of[0] < 0 else None for one, of in zip(alone, size, strict=True)]
     size = [(of[0] > 0 and kinds is not None, of[0] >= 0 and not last, *of) if of else of

@@ -653,9 +653,9 @@ def outcome_differences(
         return chance > 0.5 and p < LEVEL
 
     trace = np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
-    acts, of_these = LastActs(traces, calls), np.isin(np.arange(traces.sizes.traces), scored[told])
+    acts, of_these = LastActs(traces, calls), (judged.failed, judged.succeeded)
     more = [i for i, row in enumerate(rows) if row.stands_out and row.chance > 0.5]
-    late = {i: said for i in more if (said := acts.told(of_number[rows[i].what], of_these))}
+    late = {i: said for i in more if (said := acts.told(of_number[rows[i].what], *of_these))}
     for i, row in enumerate(rows):
         if i in late:
             rows[i] = row = dataclasses.replace(row, late=late[i])

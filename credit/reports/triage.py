@@ -673,7 +673,7 @@ def _suspects(
         rows = [one.row for one in causes.of[cause]]
         if compared is None or cause in led:
             return next((marks[row] for row in rows if row in marks), "")
-        return acts.told(np.array(rows), failed | succeeded)
+        return acts.told(np.array(rows), failed, succeeded)
 
     def order(of: tuple[tuple[str, str], list[_Found]]) -> tuple[Any, ...]:
         """What went wrong most, then what is surely more common, that which is done last behind, and the rest."""
@@ -684,6 +684,13 @@ def _suspects(
     named.sort(key=order)
     if most is not None and (above or lead) and compared is not None:  # behind these, what both kinds have says nothing
         named = [of for of in named if of[0] in above or of[0] in led or not causes.alike(of[0])]
+    if most is not None and apart:  # what the same traces have of one tool by one agent is one cause
+        begun = {tuple(getattr(leading[k], name) for name in ("agent", "tool", "failed", "succeeded")) for k in alone}
+        named = [
+            of
+            for of in named
+            if of[0] in led or (*_whose(traces, calls, of[1][0].row), *causes.common[of[0]]) not in begun
+        ]
     shown, kind = [], example_kinds(traces, side)
     for cause, its in named[: None if most is None else most - len(alone)]:
         rows = [one.row for one in its]
@@ -737,6 +744,12 @@ def _suspects(
         suspects.insert(0, Suspect(number[1], "", "", "", None, f"{what[0].lower()}{what[1:]}", of_it, "", 1, *none))
     behind = max((place for place, one in enumerate(sure, 1) if one), default=0)
     return tuple(suspects), 0 if tokens is not None else len(found) - len(shown), behind
+
+
+def _whose(traces: Traces, calls: ToolCalls, row: int) -> tuple[str, str]:
+    """The agent and the tool of an event."""
+    agent = int(np.asarray(traces.graph.agent_ids)[row])
+    return traces.agents["name"][agent].as_py(), traces.events["tool"][calls.call_of(row)].as_py() or ""
 
 
 def _row(traces: Traces, one: Leading) -> int:

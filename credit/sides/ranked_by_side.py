@@ -7,7 +7,8 @@ import dataclasses
 import numpy as np
 
 from credit.doctor.ranked_verdicts import Given, RankedVerdict, ranked_verdicts
-from credit.doctor.verdict_channels import verdict_channels
+from credit.doctor.verdict_channels import held_against, with_outcomes
+from credit.doctor.verdict_errors import kinds_by
 from credit.reports.judged_traces import judged_traces
 from credit.reports.trace_numbers import TraceMetric, numbered
 from credit.sides.chosen_sides import Sides
@@ -31,11 +32,12 @@ def ranked_by_side(traces: Traces, success_at: float | None = None, sides: Sides
     found = ranked_verdicts(traces, success_at, *(() if sides is None else (sides.side, sides.heads)))
     if sides is None or not found:
         return found
-    judged, channels = judged_traces(traces, success_at, sides.side), verdict_channels(traces)
+    held = held_against(traces, success_at)
+    judged = judged_traces(with_outcomes(traces, held.outcome), held.success_at, sides.side)
     numbers: dict[str, TraceMetric] = {}
-    kinds = {"failed traces": judged.failed, "succeeded ones": judged.succeeded}
+    kinds = dict(zip(kinds_by(held.against), (judged.failed, judged.succeeded), strict=True))
     for one in found:
-        number = channels[one.name].astype(np.float64)
+        number = held.channels[one.name]
         lacks = np.isnan(number), "no such reward"
         numbers |= {f"{one.name}, {kind}": numbered(number, lacks, (~of, f"none of the {kind}"))
                     for kind, of in kinds.items()}  # fmt: skip

@@ -21,6 +21,7 @@ from credit.sides.side_rows import SideDifference
 from credit.sides.side_words import MOST_NAMED, MOST_TOLD, MOST_WORDS, first_to_second, grouped, sentences, short, up_to
 from credit.sides.tool_failures import failing_tools
 from credit.sides.verdict_changes import told_changes
+from graphs.task_means import alike
 from graphs.text import apart, counted, part_of, percent, printable
 
 __all__ = ["SideComparison"]
@@ -149,12 +150,18 @@ class SideComparison(ComparedSides):
         if judged is not None and not judged.is_told:
             over = " over all tasks" * bool(of_kinds)
             state = judged.says(brief=True).removesuffix(judged.unsure)
-            said += sentences(f"{judged.metric}{over}: {state} ({judged.means()}){judged.unsure}")
+            mean = ", means over tasks" * (not judged.within and self._rates_differ(judged))
+            said += sentences(f"{judged.metric}{over}: {state} ({judged.means()}{mean}){judged.unsure}")
         times, changes = self._costs()
         said += [self._begun(f"{second} {'take' if dated else 'takes'} {one}.") for one in times] + sentences(*changes)
         beside = [*sentences(*self._who_failed()), *(f"{one}." for one in self._who_changed())]
         beside += sentences(*self._slower())
         return [*said, *beside[:MOST_BESIDE], *sentences(self.mix)]
+
+    def _rates_differ(self, judged: SideDifference) -> bool:
+        """Whether runs that failed, which are counted above, are another part than these means say."""
+        means = zip((judged.first, judged.second), self.failures[:2], strict=False)
+        return any(of > 0 and not alike(mean, 1 - failed / of).all() for mean, (failed, of) in means)
 
     def _costs(self) -> tuple[list[str], list[str]]:
         """How many times the first cost, or, where it did not change, others and the seconds of the clock it takes, and

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -11,6 +12,9 @@ from graphs.text import apart, rounds_away
 
 __all__ = ["MOST_NAMED", "MOST_TOLD", "MOST_WORDS", "first_to_second", "grouped", "sentences", "short", "signed",
            "up_to"]  # fmt: skip
+
+NAME = re.compile(r"[^\W\d_]\S*[\d_.]\S")
+"""A first word that is a name, not the word of a sentence."""
 
 MOST_TOLD = 5
 """Models, or agents, that a sentence on a change names."""
@@ -34,8 +38,8 @@ def grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def sentences(*texts: str) -> list[str]:
-    """Texts with a capital and a full stop, without empty ones."""
-    return [f"{text[0].upper()}{text[1:]}." for text in texts if text]
+    """Texts with a full stop and, unless they begin with a name such as v3.1, a capital; without empty ones."""
+    return [f"{text if NAME.match(text) else text[0].upper() + text[1:]}." for text in texts if text]
 
 
 def signed(value: float, whole: float | None = None) -> str:

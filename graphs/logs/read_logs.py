@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -206,7 +207,12 @@ def read_and_count(
         traces = dataclasses.replace(traces, problems=(*traces.problems, *late), text_columns=corpus.text_columns)
         sources = join.sources()
         sources.add(traces)
-        named = join.outcome if reward == DEFAULT_CHANNEL and join.outcome else named
+        if reward == DEFAULT_CHANNEL and join.outcome:
+            named = join.outcome
+        elif (
+            reward == DEFAULT_CHANNEL and isinstance(rewards, (str, os.PathLike)) and sources.table and not sources.log
+        ):
+            named = Path(rewards).name  # of all outcomes
     traces = dataclasses.replace(traces, outcome=named)
     return judge_channel(traces, reward, corpus.place), sources
 

@@ -624,6 +624,24 @@ def test_single_runs_and_logs_without_outcomes_have_no_idle_groups(
     assert finding.found is None and finding.words.startswith(words)
 
 
+@pytest.mark.parametrize("trains", [False, True])
+def test_groups_of_which_people_labelled_one_trace_teach_nothing_to_trainers_alone(trains: bool) -> None:
+    """ "45 of 64 groups: fewer than two traces with an outcome" was found in each log of which people rate a part."""
+    records = []
+    for i in range(40):
+        rewards = {"team": float(i % 4)} if i < 8 or i % 4 == 0 else {}
+        record = TraceRecord(f"t{i}", f"q{i // 4}", "x", instances={"a": Agent()}, rewards=rewards)
+        record.event("e", EventType.MESSAGE, "a", action=True)
+        if trains:
+            record.evidence["policy_version"] = 1
+        records.append(record)
+    finding = next(finding for finding in examine(assemble(records)) if finding.check == "idle_groups")
+    assert (finding.found, finding.tasks) == ((True, 10) if trains else (False, 2))
+    if not trains:
+        alone = next(one for one in examine(assemble(records[8:])) if one.check == "idle_groups")
+        assert alone.found is None and alone.words.startswith("no two runs of one task under one policy have an")
+
+
 def test_each_check_has_a_planted_fault() -> None:
     assert FAULTS.keys() == CHECKS.keys()
 

@@ -168,6 +168,8 @@ def test_people_that_chose_runs_are_said_to_have(tmp_path: Path) -> None:
     Path(path).write_text("".join(json.dumps(line) + "\n" for line in lines))
     told = said("summary", path, "--reward-channel", "judge")
     assert "of all 240 failed, if others are like these, which differ beyond chance: events 4 and 1." in told
+    told = said("summary", path, "--reward-channel", "thumb")
+    assert "With what judge says of the others, and if these are like them, " in told, "no rate of all was told"
 
 
 def test_thirty_runs_have_an_interval_of_their_rate(tmp_path: Path) -> None:
@@ -191,7 +193,27 @@ def test_grades_are_said_not_to_be_corrected_and_success_at_is_what_corrects_the
     Path(path).write_text("".join(json.dumps(line) + "\n" for line in lines))
     call = ["summary", path, *sides, "--reward-channel", "judge"]
     told = said(*call)
-    assert "\n  By thumb 32 of 80 (40 %) failed.\n  Grades of judge are not held against these: " in told
-    assert "\n  `--success-at`, the least grade that passes, corrects" in told and "since judge passes more" not in told
+    assert "\n  By thumb 32 of 80 (40 %) failed.\n  Grades of judge do not correct this rate: `--success-at`" in told
+    assert (
+        "How judge agrees with thumb (by people):\n  judge ranks a trace that thumb passes above" in told
+        and "since judge passes more" not in told
+    )
     told = said(*call, "--success-at", "0.5")
     assert "Corrected by these, " in told and "Grades" not in told and "since judge passes more" in told
+
+
+def test_a_table_of_outcomes_is_called_by_its_name_and_means_over_tasks_are_said_to_be(tmp_path: Path) -> None:
+    """It was "the 240 that team judged"; and "48 of 120 (40 %)" stood beside "0.611 to 0.6" without a word."""
+    (path, *sides) = log(tmp_path, (0.7, 0.7), people="people")
+    lines, rows = [], ["trace,reward"]
+    for i, line in enumerate(map(json.loads, Path(path).read_text().splitlines())):
+        lines.append(json.dumps(line | {"task_id": f"q{i // 2 * 2 // 7}.{i % 2}"}) + "\n")
+        rows.append(f"t{i},{int(i % 10 < 6)}")
+    Path(path).write_text("".join(lines))
+    (table := tmp_path / "mine.csv").write_text("\n".join(rows) + "\n")
+    told = said("summary", path, *sides, "--rewards", str(table))
+    assert told.startswith("In short\nWhat failed, by mine.csv:\n") and " team " not in told
+    assert "mine.csv agrees: it passes 0 of 32" in told
+    assert re.search(r"\n  Success: no change shown \(0\.\d+ to 0\.\d+, means over tasks\)\.", told)
+    once = said("summary", *log(tmp_path, (0.7, 0.7), people="people"), "--reward-channel", "thumb")
+    assert "means over tasks" not in once.partition("Look at")[0]

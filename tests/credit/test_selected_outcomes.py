@@ -44,7 +44,7 @@ def test_feedback_of_some_is_told_to_be_of_these(tmp_path: Path) -> None:
     assert told.startswith("They differ from those without one beyond chance: judge passes")
     for some, of in zip(counts, (known, ~known), strict=True):
         assert f"{some} of {of.sum()} ({100 * some / of.sum():.0f} %)" in told
-    assert "; events " in told and "of all 400 failed (95 % interval " in told
+    assert "; events " in told and " %) of all 400 failed; if by chance, or for what" in told
     write(traces, log := tmp_path / "log.jsonl")
     said = CliRunner().invoke(cli, ["summary", str(log), "--reward-channel", "thumb"], catch_exceptions=False).stdout
     assert "\n  ".join(["\nTraces with an outcome:", *lines]) in said
@@ -55,6 +55,34 @@ def test_feedback_of_some_is_told_to_be_of_these(tmp_path: Path) -> None:
 def test_without_a_verdict_what_else_differs_is_told() -> None:
     told = " ".join(selected_outcomes(thumbs(np.random.default_rng(0), 300, (0.7, 0.3), judged=False)))
     assert told.startswith("They differ from those without one beyond chance: events 4.") and "of all" not in told
+
+
+def test_both_rates_stand_with_what_they_assume_whichever_reward_is_the_outcome(tmp_path: Path) -> None:
+    """Of one log 19 % failed by people's verdicts and 24 % by the judge's: each assumed another choice of runs."""
+    traces = thumbs(np.random.default_rng(0), 400, (0.7, 0.3))
+    write(traces, log := tmp_path / "log.jsonl")
+    found = []
+    for channel in ("thumb", "judge"):
+        call = ["summary", str(log), "--reward-channel", channel]
+        said = CliRunner().invoke(cli, call, catch_exceptions=False).stdout
+        found.append(said.lower().partition("if thumb was given for how a run went, ")[2].partition("\n")[0])
+    assert found[0] == found[1] and "of all 400 failed; if by chance, or for what judge says, 39 % (95 " in found[0]
+
+
+def test_the_numbers_that_are_shown_are_those_that_were_tested() -> None:
+    """ "They differ beyond chance: events 19.5 and 19.2": within tasks, which the test compares, it was 1.1 more."""
+    records = []
+    for i in range(160):  # of long tasks few are rated
+        task = i // 4
+        rated = i % 4 < (1 if task % 2 else 3)
+        record = TraceRecord(
+            f"t{i}", f"q{task}", "x", instances={"a": Agent()}, rewards={"thumb": 1.0} if rated else {}
+        )
+        for place in range(3 + 2 * (task % 2) + rated):
+            record.event(f"e{place}", EventType.MESSAGE, "a", action=True)
+        records.append(record)
+    told = selected_outcomes(assemble(records, reward="thumb"))[0]
+    assert told == "They differ from those without one beyond chance: events 5 and 4 within tasks."
 
 
 @pytest.mark.parametrize("draws", [60, pytest.param(400, marks=pytest.mark.slow)])

@@ -145,7 +145,7 @@ def test_the_sentence_stands_with_every_answer_and_by_side(tmp_path: Path) -> No
     counts = "checker passes 36 of 48 failed traces (75 %) and 72 of 72 succeeded ones (100 %; it rejects 0)"
     sums = "a difference of 25 percentage points (95 % interval 9 to 39). A perfect verdict has 100, a coin 0."
     assert f"verdict_disagreement: {counts}, {sums}" in said("doctor")
-    assert f"checker's verdicts say little: it {counts.removeprefix('checker ')}, {sums}" in said("summary")
+    assert f"checker says little: it {counts.removeprefix('checker ')}, {sums}" in said("summary")
     changed = "ailures that checker passes 12 of 24 (50 %) to 24 of 24 (100 %), beyond chance"
     by_side = f"F{changed}."
     compared = said("metrics", "--sides", str(sides))
@@ -166,8 +166,10 @@ def test_the_sentence_stands_with_every_answer_and_by_side(tmp_path: Path) -> No
     told = (
         "checker passes 12 of 48 failed traces (25 %) and 72 of 72 succeeded ones (100 %; it rejects 0), a difference"
     )
-    assert told in said("doctor") and f"What a verdict is worth: {told} of 75 percentage points (95 %" in said(
-        "summary"
+    assert (
+        told in said("doctor")
+        and f"What a verdict is worth: {told.replace(' passes', ' agrees: it passes', 1)} of 75 percentage points (95 %"
+        in said("summary")
     )
 
 
@@ -186,7 +188,8 @@ def test_a_judge_that_is_the_outcome_is_held_against_people(tmp_path: Path, peop
         call = ["summary", str(log), "--reward-channel", channel, *more]
         return CliRunner().invoke(cli, call, catch_exceptions=False).stdout
 
-    passes = f"judge passes 20 of 30 traces that {people} rejects (67 %) and 60 of 60 that {people} passes (100 %; it"
+    rejects = f"judge says little: it passes 20 of 30 traces that {people} rejects (67 %) and"
+    passes = f"{rejects} 60 of 60 that {people} passes (100 %; it"
     assert f"\nHow judge agrees with {people}:\n  {passes} rejects 0), a difference of 33 " in said("judge")
     assert f"Also in the log, by `--reward-channel`: {people} of 90 traces" in said("judge")
     assert ("Of runs that judge rejects, thumb passes 0 of 10." in said(people)) == (people == "thumb")
@@ -236,8 +239,12 @@ def test_of_several_verdicts_the_head_names_first_the_one_that_says_little(tmp_p
     first, second, beside = said.partition("\nHow verdicts agree with people:\n  ")[2].split("\n  ")[:3]
     assert first.startswith("review says little: it passes 19 of 20 traces that people rejects (95 %) and 39 of 40 ")
     assert first.endswith("; full agreement has 100, a coin 0.")
-    assert second.startswith("tests passes 0 of 20 (0 %) and 40 of 40 (100 %), a difference of 100 (95 % interval ")
-    assert beside.startswith("Held against tests, on 120 traces: review passes 39 of 40 failed traces (98 %) and 78 of")
+    assert second.startswith(
+        "tests agrees: it passes 0 of 20 (0 %) and 40 of 40 (100 %), a difference of 100 (95 % interval "
+    )
+    assert beside.startswith(
+        "Held against tests, on 120 traces: review hardly agrees: it passes 39 of 40 failed traces (98 %) and 78 of"
+    )
 
 
 def drawn(

@@ -46,7 +46,6 @@ PRINTED = {
     "cli/replays/shapley": "credit/bench/test_pages_of_results.py::test_errors_and_coverage_of_shapley_values",
     "cli/trust/score": HERE,
     "doctor/ranked_verdicts": "credit/test_ranked_verdicts.py::test_the_interval_holds_the_chance",
-    "doctor/selected_outcomes": "credit/test_selected_outcomes.py::test_the_interval_holds_the_failures_of_all",
     "doctor/verdict_errors": "credit/test_verdict_errors.py::test_the_interval_holds_the_difference",
     "ledger/contradictions": "",
     "ledger/receipts/receipt": "",

@@ -199,7 +199,7 @@ def summary(
     selected = selected_outcomes(traces, success_at, prices)
     findings = main_findings(
         traces, differing=differences, of_kinds=of_kinds, causes=causes, triaged=result, verdicts=verdicts,
-        ranked=ranked, selected=selected, corrected=corrected_failures(traces, selected, success_at, prices),
+        ranked=ranked, selected=selected, corrected=corrected_failures(traces, success_at, prices),
         compared=compared,
         lost=[failed.told() if failed else "", repeats.in_short() if repeats else "",
               *idle_losses(traces, differences, prices)],

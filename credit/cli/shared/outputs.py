@@ -34,6 +34,7 @@ __all__ = [
 
 PICTURES = (".svg", ".png", ".pdf")
 LOOK = "credit.picture"  # the key of a call's context that holds the look of its pictures
+CHECKED = "credit.room"  # the key that says whether `check_room` found room
 DPI = 200  # of .png files: sharp on dense screens and in print at the usual widths
 
 
@@ -172,19 +173,27 @@ def check_room(draw: Callable[[], Figure]) -> None:
         raise CreditError(f"{error}; nothing was measured yet") from error
     finally:
         slow.cancel()
+    click.get_current_context().meta[CHECKED] = True
 
 
 def save_picture(figure: Figure, path: Path) -> None:
-    """Write a picture whole or not at all, and print its name."""
+    """Write a picture whole or not at all, and print its name.
+
+    What took long to measure is drawn larger where its numbers have no room that those of stand-ins had.
+    """
     from credit.plot.finishing import refine, write_figure
     from graphs.atomic import atomic_write
 
-    look = dict(click.get_current_context().meta.get(LOOK, {}))
+    meta = click.get_current_context().meta
+    look = dict(meta.get(LOOK, {}))
     dpi = look.pop("dpi", DPI)
-    refine(figure, **look)
+    refine(figure, **look, larger=meta.get(CHECKED, False))
     with atomic_write(path) as file:
         write_figure(figure, file, path.suffix.lstrip("."), dpi)
-    stderr().print(words(f"drew {path}"), soft_wrap=True)
+    size = tuple(map(float, figure.get_size_inches()))
+    no_room = look.get("size") not in (None, size)
+    larger = f" at {size[0]:g}x{size[1]:g} inches: its numbers have no room in the size that was asked for" * no_room
+    stderr().print(words(f"drew {path}{larger}"), soft_wrap=True)
 
 
 def table_path(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:

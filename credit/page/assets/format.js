@@ -36,7 +36,8 @@ const page = (() => {
   };
 
   const ended = (text) => (/[.…]$/.test(text) ? text : `${text}.`);
-  const sentence = (text) => ended(`${text[0].toUpperCase()}${text.slice(1)}`);
+  /* Without a capital where it begins with a name, such as v3.1. */
+  const sentence = (text) => ended(/^\p{L}\S*[\d_.]\S/u.test(text) ? text : `${text[0].toUpperCase()}${text.slice(1)}`);
 
   const whole = new Intl.NumberFormat("en-US");
   function number(value, signed = false, digits = 4) {

@@ -27,7 +27,7 @@ from credit.sides.side_agents import AgentDifference, agent_differences
 from credit.sides.side_comparison import SideComparison
 from credit.sides.side_differences import Uncompared, side_differences, uncompared
 from credit.sides.side_rows import SideDifference
-from credit.sides.side_words import MOST_WORDS
+from credit.sides.side_words import MOST_WORDS, sentences
 from credit.sides.verdict_changes import VerdictChange
 from graphs.task_means import mean_interval, ratio_interval
 from graphs.text import signed
@@ -2018,3 +2018,9 @@ def test_what_three_digits_round_away_has_a_mark_and_no_sentence(metric: str, ti
     else:
         assert ("up: " in said) == (times > 1.1)
     assert not re.search(r"\d\.\d{4}", said), "digits that nobody needs"
+
+
+def test_a_sentence_that_begins_with_a_name_keeps_it() -> None:
+    """ "V3.1 is the baseline": the name is v3.1."""
+    told = sentences("v3.1 is the baseline", "success: no change shown", "", "crm_update fails more often")
+    assert told == ["v3.1 is the baseline.", "Success: no change shown.", "crm_update fails more often."]

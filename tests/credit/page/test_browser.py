@@ -573,6 +573,18 @@ def test_commands_stand_in_one_place(window: Any, tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_a_name_keeps_its_letters_where_a_sentence_begins_with_it(window: Any, tmp_path: Path) -> None:
+    """ "V3.1 is the baseline": the name is v3.1."""
+    traces = read(tmp_path, [trace(i, f"q{i % 4}", "x") for i in range(16)])
+    names = ("v3.1", "v3.2")
+    sides = Sides(names, np.arange(16) // 8, names, {}, "system", "v3.1 is the baseline, since it ran before v3.2", "")
+    write_page(Findings.of(traces, {"rloo": credit.run(traces, "rloo")}, sides=sides), tmp_path / "page.html")
+    with window((tmp_path / "page.html").as_uri()) as opened:
+        shown(opened.page)
+        told = opened.page.locator("main").text_content() or ""
+        assert "v3.1 is the baseline, since" in told and "V3.1" not in told
+
+
 def test_a_page_without_outcomes_begins_with_what_went_wrong(window: Any, pages: dict[str, str]) -> None:
     with window(pages["triage"]) as opened:
         page: Page = opened.page

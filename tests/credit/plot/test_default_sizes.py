@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import pickle
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +19,7 @@ from credit.bench.refusals import Absent
 from credit.bench.snr import Point, Report, fit
 from credit.plot import Curve, draw_calibration, draw_comparison, draw_methods, draw_snr, draw_snr_report, draw_truth
 from credit.plot.canvas import SHARE, lay_out
-from credit.plot.finishing import refine
+from credit.plot.finishing import refine, write_figure
 from credit.plot.training_curves import draw_training
 from graphs.errors import CreditError
 
@@ -181,6 +182,28 @@ def test_no_text_is_smaller_than_the_least_of_its_style_or_lies_on_another(
             across = min(box.x1, another.x1) - max(box.x0, another.x0)
             along = min(box.y1, another.y1) - max(box.y0, another.y0)
             assert across < 1 or along < 0.35 * min(box.height, another.height, figure.dpi / 6), (name, other)
+
+
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize("seed", range(8))
+def test_a_figure_of_any_size_style_and_names_is_written_or_refused_in_words(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Type of an infinite size left `refine` without a word, and no .png or .pdf could be written, after measuring."""
+    monkeypatch.setattr("credit.plot.narrow._size_with_room", lambda *_: None)
+    rng = np.random.default_rng(seed)
+    name = f"mine:{'long ' * int(rng.integers(6))}(ours)"
+    monkeypatch.setitem(globals(), "NAMES", (name, *NAMES))
+    for draw in (bias, snr, training, truth):
+        size = (float(rng.uniform(3, 7)), float(rng.uniform(2, 9)))
+        figure = draw(int(rng.integers(1, 4)), int(rng.integers(1, 4)), [])
+        try:
+            refine(figure, size=size, style=str(rng.choice(["plain", "serif", "talk"])))
+        except CreditError as refused:
+            assert "leaves no room" in str(refused)
+            continue
+        for kind in ("png", "pdf"):
+            write_figure(figure, io.BytesIO(), kind)
 
 
 @pytest.mark.slow

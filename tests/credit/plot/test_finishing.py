@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -21,6 +22,7 @@ from credit.bench.training.training_loop import TrainingSettings
 from credit.bench.training.training_runs import run_training
 from credit.cli import cli
 from credit.cli.benchmarks import bench_train
+from credit.cli.shared.outputs import LOOK, check_room, save_picture
 from credit.plot import draw_methods
 from credit.plot.canvas import new_figure
 from credit.plot.finishing import SERIF, write_figure
@@ -162,6 +164,27 @@ def test_a_refused_size_comes_with_one_that_fits() -> None:
         credit.plot.refine(credit.plot.draw_comparison(compared), size=(2.0, 1.5))
     width, _, height = str(refused.value).rpartition(" ")[2].partition("x")
     credit.plot.refine(credit.plot.draw_comparison(compared), size=(float(width), float(height)))
+
+
+@pytest.mark.slow
+def test_what_was_measured_is_drawn_larger_where_its_numbers_have_no_room(tmp_path: Path) -> None:
+    """Stand-ins had room at 3.3x8.8, and after minutes of measuring the picture of real numbers was refused."""
+    from matplotlib.image import imread
+
+    few, many = "a", "a longer name of a method"
+    with click.Context(click.Command("bench")) as context:
+        context.meta[LOOK] = {"size": (3.0, 1.2), "title": None, "style": "plain", "dpi": 50}
+        check_room(lambda: _curves(few))
+        save_picture(_curves(many), tmp_path / "x.png")
+    assert imread(tmp_path / "x.png").shape[0] > 50 * 1.2
+    with pytest.raises(CreditError, match="leaves no room"):
+        credit.plot.refine(_curves(many), size=(3.0, 1.2))
+
+
+def _curves(name: str) -> Any:
+    lengths = np.array([2.0, 10.0, 100.0])
+    names = [f"{name} {number}" for number in range(10 if len(name) > 9 else 1)]
+    return credit.plot.draw_snr([credit.plot.Curve(name, lengths, 1 / lengths) for name in names])
 
 
 @pytest.mark.slow

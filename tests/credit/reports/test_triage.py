@@ -406,3 +406,23 @@ def test_a_failed_trace_of_the_model_that_fails_most_is_named_where_nothing_else
     printed = CliRunner().invoke(cli, ["summary", str(log)]).output
     assert re.search("\n  Runs in which worker has small .*\n  See event worker of trace t3[.]\n", printed)
     assert f"run: credit show {log} --trace t3 --around worker\n" in printed
+
+
+def test_a_cause_and_its_first_failed_call_are_one_row(tmp_path: Path) -> None:
+    """The first two rows were one cause, twice in the same trace: its last failed call, and the first."""
+    lines = []
+    for i in range(90):
+        broken = i % 5 == 0
+        calls = [("read", False), *[("refund", broken)] * (1 + broken), ("reply", False)]
+        events = [
+            {"id": f"c{k}", "type": "tool_call", "agent": "a", "tool": tool, "t": k, "action": True,
+             "content_ref": f"{tool}{i}", "status": "error" if bad else "ok"}
+            for k, (tool, bad) in enumerate(calls)
+        ]  # fmt: skip
+        lines.append({"trace_id": f"t{i}", "task_id": f"q{i}", "events": events, "edges": [],
+                      "rewards": {"team": float(not broken and i % 3 > 0)}})  # fmt: skip
+    (log := tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    told = json.loads(CliRunner().invoke(cli, ["summary", str(log), "--json"], catch_exceptions=False).stdout)
+    assert [one["tool"] for one in told["suspects"]] == ["refund"], told["suspects"]
+    whole = json.loads(CliRunner().invoke(cli, ["summary", str(log), "--json", "--all"]).stdout)
+    assert len(whole["suspects"]) > 17
