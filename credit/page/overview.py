@@ -31,6 +31,7 @@ from credit.reports.corpus import survey
 from credit.reports.judged_traces import judged_traces
 from credit.reports.leading_cause import LeadingCause
 from credit.reports.leading_causes import leading_causes
+from credit.reports.missing_lines import few_lacking
 from credit.reports.outcome_differences import OutcomeDifferences, outcome_differences
 from credit.reports.task_kinds import failed_by_kind
 from credit.reports.tool_calls import ToolCalls
@@ -165,6 +166,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         "agents_by_kind": [*map(dataclasses.asdict, agents_by_kind(traces, findings.success_at))],
         "days": dataclasses.asdict(runs_by_day(traces, findings.success_at, findings.prices)),
         "hints": differing.hints(),
+        "few_lacking": few_lacking(traces),
         "sides": None,
         "ledger": None,
         "comparison": None,

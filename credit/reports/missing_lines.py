@@ -12,6 +12,7 @@ from graphs.traces.record import LOST_PARTS
 __all__ = [
     "LACKING",
     "LackingUnits",
+    "few_lacking",
     "lacking_agents",
     "lacking_events",
     "lacking_traces",
@@ -21,6 +22,9 @@ __all__ = [
 
 LACKING = "the log lacks lines of the trace"
 """Why a trace has no number that can be compared."""
+
+FEW = 0.1
+"""Part of all traces: as of `chosen_numbers.LACK`."""
 
 UNFINISHED = "unfinished-line"
 """The kind of the problem that names one."""
@@ -33,6 +37,19 @@ def silent_agents(traces: Traces) -> np.ndarray:
     silent: np.ndarray = parent != np.arange(len(parent))
     silent[np.asarray(graph.agent_ids)[np.flatnonzero(np.asarray(graph.action_mask)[:n])]] = False
     return silent
+
+
+def few_lacking(traces: Traces) -> str:
+    """That few traces lack lines, in words: rows of tables are then not marked as lower bounds, but totals are; "" for
+    none, and for more than `FEW`.
+
+    Args:
+      traces: what was read.
+    """
+    lacks = lacking_traces(traces)
+    some = int(lacks.sum())
+    verb = "lacks" if some == 1 else "lack"
+    return f"{some} of {len(lacks)} traces {verb} lines: rows may have more" if 0 < some <= FEW * len(lacks) else ""
 
 
 class _Lacking(NamedTuple):

@@ -88,6 +88,7 @@ def costs(
     """
     from credit.metrics.cost_summary import cost_rows, group_costs, rows_of_trace, stated_sums, total_costs
     from credit.metrics.event_costs import PriceGaps, price_gaps
+    from credit.reports.missing_lines import few_lacking
     from credit.reports.uncounted_calls import failed_without_count, said_of_tool_calls, uncounted_tool_calls
     from credit.sides.unlike_tasks import unlike_tasks
     from graphs.event_types import EventType
@@ -114,18 +115,30 @@ def costs(
     else:
         of_trace = rows_of_trace(traces, by, rows, prices)
         summed = [*rows, total] if len(rows) > 1 else rows
-        _print(stdout(), summed, of_trace, groups, by, None if prices is None else gaps)
+        if few := few_lacking(traces) if by != "trace" else "":  # totals alone are marked as lower bounds
+            summed, of_trace = (
+                [dataclasses.replace(row, lacks_lines=False, lacks_traces=False) for row in table[:-1]] + table[-1:]
+                for table in (summed, of_trace)
+            )
+        _print(stdout(), summed, of_trace, groups, by, None if prices is None else gaps, few)
         bare = (int(uncounted_tool_calls(traces, kind).sum()) for kind in (EventType.TOOL_CALL, EventType.SPAWN))
         of_tools = said_of_tool_calls(*bare)
-        lines = [unlike, failed_without_count(traces), of_tools, *stated_lines(stated, traces.sizes.traces, gaps)]
+        lines = [
+            unlike,
+            failed_without_count(traces),
+            of_tools,
+            *stated_lines(stated, traces.sizes.traces, gaps, total.logged_money),
+        ]
         for line in filter(None, lines):
             stdout().print(words(line), soft_wrap=True)
     leave(ctx, traces, allow_bad)
 
 
-def stated_lines(stated: dict[str, Amount], traces: int, gaps: PriceGaps | None) -> list[str]:
-    """A line for each cost that the log states of whole traces, unless `gaps` tell that it is that by prices."""
+def stated_lines(stated: dict[str, Amount], traces: int, gaps: PriceGaps | None, calls: Amount) -> list[str]:
+    """A line for each cost that the log states of whole traces, unless `gaps` tell that it is that by prices, or it is
+    money of fewer traces, of which the log states that of `calls`, too."""
     once = gaps is not None and gaps.as_logged
+    once |= bool(calls.total and "money" in stated and stated["money"].missing)
     known = {name: of for name, of in stated.items() if of.total is not None and not (once and name == "money")}
     every = counted(traces, "trace")
     lines = []
@@ -161,7 +174,13 @@ def total_line(total: CostRow, stated: dict[str, Amount], gaps: PriceGaps | None
 
 
 def _print(
-    console: Console, rows: list[CostRow], of_trace: list[CostRow], groups: GroupCosts, by: str, gaps: PriceGaps | None
+    console: Console,
+    rows: list[CostRow],
+    of_trace: list[CostRow],
+    groups: GroupCosts,
+    by: str,
+    gaps: PriceGaps | None,
+    few: str,
 ) -> None:
     from credit.metrics.cost_summary import said_of_traces
 
@@ -197,6 +216,7 @@ def _print(
     of_models += [("", OF_A_CALL)] * timed
     known = any(row.seconds.missing for row in rows)
     terms = [("", f"of a trace: {said_of_traces(of_trace, by)}")] if of_trace else []
+    terms += [("", few)] * bool(few)
     terms += [term for term in TERMS if known or not term[0].startswith("seconds")]
     explain(console, tables, *terms, *of_models)
     others = [row.unit for row in rows if row.outside]

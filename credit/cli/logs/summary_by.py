@@ -129,6 +129,7 @@ def summary(
     from credit.reports.judged_traces import judged_traces
     from credit.reports.leading_cause import told_causes
     from credit.reports.leading_causes import leading_causes
+    from credit.reports.missing_lines import few_lacking
     from credit.reports.outcome_differences import outcome_differences
     from credit.reports.task_kinds import failed_by_kind
     from credit.reports.tool_calls import ToolCalls
@@ -247,11 +248,11 @@ def summary(
             _print(console, shown, by, method, all_)
         if by not in ("agent", "tool") and none:
             console.print(f"--by {by} needs credit; without it there are tables by agent and by tool.", soft_wrap=True)
-        _print_work(console, result, by, all_)
+        _print_work(console, result, by, all_, few_lacking(traces))
         shares = [failed.told() if failed else "", success_line(bought), repeats.told() if repeats else ""]
         untold = [one for one in (*shares, result.slowest) if one[1:] not in above]
         costs = [total_line(total, stated, of_prices), failed_without_count(traces), *untold, *gaps]
-        print_lines(console, "", [*costs, *stated_lines(stated, len(ids), of_prices)])
+        print_lines(console, "", [*costs, *stated_lines(stated, len(ids), of_prices, total.logged_money)])
         if result.quiet and (result.suspects or result.quiet not in above):
             _print_first(console, result, given_inputs(ctx), ids)
         left_out = [] if none or paid.all() or not last else [_without_credit(paid, unscored)]
@@ -465,8 +466,12 @@ def _print_first(console: Console, result: Triage, inputs: list[str], ids: list[
         console.print()
 
 
-def _print_work(console: Console, result: Triage, by: str, all_: bool) -> None:
-    """Print the work of each agent or tool."""
+def _print_work(console: Console, result: Triage, by: str, all_: bool, few: str) -> None:
+    """Print the work of each agent or tool, and that few traces lack lines, where these are no reason for bounds."""
+    if few:
+        agents = (dataclasses.replace(row, lacks_lines=False, lacks_traces=False) for row in result.agents)
+        tools = (dataclasses.replace(row, lacks_lines=False, lacks_traces=False) for row in result.tools)
+        result = dataclasses.replace(result, agents=tuple(agents), tools=tuple(tools))
     table = _tool_table(result, all_) if by == "tool" else _agent_table(result, all_)
     rows, what = (len(result.tools), "tool") if by == "tool" else (len(result.agents), "agent")
     if not rows:
@@ -474,7 +479,7 @@ def _print_work(console: Console, result: Triage, by: str, all_: bool) -> None:
     console.print(words(f"Work by {what}", "bold"))
     console.print(table)
     _print_rest(console, rows, what, all_)
-    explain(console, table, *TRIAGE)
+    explain(console, table, *TRIAGE, *[("", few)] * bool(few))
     actions, known = (sum(getattr(row, name) for row in result.agents) for name in ("actions", "actions_with_tokens"))
     if 0 < known < actions:
         console.print(f"tokens: of {known} of {actions} actions; the others have no count", soft_wrap=True)

@@ -23,14 +23,14 @@
   const of_log = data.explorer.labelled ? " in the log" : ""; // beside those that a person gives
   const compared = corpus.evidence.event_reward ? "returns" : "outcomes";
   const total = (key) => triage.agents.reduce((sum, row) => (row[key] == null ? sum : (sum ?? 0) + row[key]), null);
-  const lost = traces.some((row) => row.lacks_lines);
+  const lost = traces.some((row) => row.lacks_lines), lacks = (row) => row.lacks_lines && !overview.few_lacking;
   const written = (value, digits) => number(value, false, digits), signs = (value, digits) => number(value, true, digits);
   const ends = (row) => apart([row.low, row.high], signs, 3, 0).join(" to "); // as `graphs.text.interval`
   const mark = (partly, text) => (!partly || text === "–" ? text : text === "0" ? "0 seen" : `≥ ${text}`);
   const heads = { calls: "tool calls", tokens: "tokens generated", input_tokens: "tokens read", seconds: "seconds of work", logged_money: "logged cost" };
   const head = (key) => heads[key] ?? key.replaceAll("_", " ");
   const least = (...keys) => keys.map((key) => [head(key),
-    (r) => mark(r.lacks_lines || (key === "tokens" && r.actions_with_tokens < r.actions), number(key === "tokens" && !r.actions_with_tokens ? r[key] || null : r[key])), "n"]);
+    (r) => mark(lacks(r) || (key === "tokens" && r.actions_with_tokens < r.actions), number(key === "tokens" && !r.actions_with_tokens ? r[key] || null : r[key])), "n"]);
   const { questions: asked } = overview;
   const { priced, stated } = asked;
   const { logged_money: of_calls } = asked.total;
@@ -397,13 +397,13 @@
   const amount = (of, partly) => mark(of.missing || partly, number(of.total));
   const reach = (name) => [[name, (r) => r.unit], ...least("events", "traces", "reached", "actions", "answers"), ["credit at risk", (r) => tenths(r.credit_at_risk), "n"]];
   const logged = asked.total.logged_money.total && !asked.as_logged ? ["logged_money"] : [];
-  const sums = (...keys) => keys.map((key) => [head(key), (r) => amount(r[key], r.lacks_lines), "n"]);
+  const sums = (...keys) => keys.map((key) => [head(key), (r) => amount(r[key], lacks(r)), "n"]);
   const whose = (r) => r.unit + (r.outside ? ", in no sum" : "");
   const money = sums(...(priced ? ["money"] : []), ...logged);
   const costs = (unit, name) => answer(`Costs by ${unit}`, name, [[unit, whose], ...money, ...sums("tokens", "input_tokens"), ...least("events", "tool_calls"), ...sums("seconds")]);
-  const in_traces = ["traces", (r) => mark(r.lacks_traces, number(r.traces) + (r.traces === r.of_traces ? "" : ` of ${number(r.of_traces)}`)), "n"];
+  const in_traces = ["traces", (r) => mark(r.lacks_traces && !overview.few_lacking, number(r.traces) + (r.traces === r.of_traces ? "" : ` of ${number(r.of_traces)}`)), "n"];
   const of_tool = new Map(triage.tools.map((row) => [row.tool, row]));
-  const empty = triage.tools.some((row) => row.empty) ? [["empty results", (r) => mark(r.lacks_lines || r.lacks_empty, number(r.empty)), "n"]] : [];
+  const empty = triage.tools.some((row) => row.empty) ? [["empty results", (r) => mark(lacks(r) || r.lacks_empty, number(r.empty)), "n"]] : [];
   const part = (of, partly) => amount(of, partly) + (of.missing ? `, of ${plural(traces.length - of.missing, "trace")}` : "");
   const summed = [
     ["Tokens generated", amount(asked.total.tokens, lost)], ["Tokens read", amount(asked.total.input_tokens, lost)],
@@ -415,6 +415,7 @@
   section("costs", "Costs",
     facts(summed),
     explained([["", ([, text]) => text ?? ""]], summed, ["≥", `≥: a part is not logged${priced ? ", or has no price" : ""}`]),
+    overview.few_lacking ? make("p", { class: "note" }, sentence(overview.few_lacking)) : null,
     asked.repeated ? make("p", {}, sentence(asked.repeated)) : null,
     asked.costs.rows.length > 1 ? costs(asked.costs_by, "costs") : null,
     ...(asked.of_trace.rows.length ? answer(`Costs of a trace by ${asked.of_trace.by}`, "of_trace", [[asked.of_trace.by, whose], in_traces, ...money, ...sums("tokens", "input_tokens", "tool_calls", "seconds")],
@@ -422,7 +423,7 @@
     named ? costs("model", "models") : null,
     ...asked.gaps.map((line) => make("p", { class: "note" }, line)),
     asked.tools.rows.length < 2 ? null // one row repeats the sums
-      : answer("Costs by tool", "tools", [["tool", whose], ...money, ...least("tool_calls"), ["errors", (r) => amount(r.errors, r.lacks_lines), "n"], ["loops", (r) => mark(r.lacks_lines, number(of_tool.get(r.unit)?.loops)), "n"], ...empty.map(([head, told, kind]) => [head, (r) => told(of_tool.get(r.unit) ?? {}), kind]), ...sums("seconds")]));
+      : answer("Costs by tool", "tools", [["tool", whose], ...money, ...least("tool_calls"), ["errors", (r) => amount(r.errors, lacks(r)), "n"], ["loops", (r) => mark(lacks(r), number(of_tool.get(r.unit)?.loops)), "n"], ...empty.map(([head, told, kind]) => [head, (r) => told(of_tool.get(r.unit) ?? {}), kind]), ...sums("seconds")]));
   const item = [["section", (r) => r.section], ["item", (r) => r.item]], unknown = asked.card.rows.filter((row) => row.missing);
   section("card", asked.untrusted.rows.length ? "Card and untrusted events" : "Card",
     asked.untrusted.rows.length ? make("h3", {}, "Card") : null, table([...item, ["value", (r) => r.value, "t"]], asked.card.rows.filter((row) => row.value), "Values of the card", 60), // a card is read whole
@@ -430,8 +431,8 @@
     answer("What untrusted events reach", "untrusted", reach("source")),
     answer("By attack vector", "vectors", reach("attack vector")));
 
-  const took = [heads.seconds, (r) => mark(r.lacks_lines || r.lacks_seconds, number(r.seconds == null || r.seconds < 10 ? r.seconds : Math.round(r.seconds))), "n"];
-  const acts = ["traces", (r) => mark(r.lacks_traces, number(r.traces)), "n"];
+  const took = [heads.seconds, (r) => mark(lacks(r) || r.lacks_seconds, number(r.seconds == null || r.seconds < 10 ? r.seconds : Math.round(r.seconds))), "n"];
+  const acts = ["traces", (r) => mark(r.lacks_traces && !overview.few_lacking, number(r.traces)), "n"];
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
   const [columns, rows] = alone ? [[["tool", (r) => r.tool || "not named"], acts, ...least("calls", "errors", "retries", "loops"), ...empty, took], triage.tools]
     : [[["agent", (r) => r.agent], acts, ...least("events", "actions", "calls", "errors", "retries", "loops", "tokens"), took], triage.agents];

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
+from credit.cli.logs.costs import stated_lines
 from credit.ledger.channels import channel
 from credit.metrics.cost_summary import (
     OF_TOOLS,
@@ -703,3 +704,10 @@ def test_a_narrow_terminal_has_both_tables_of_costs(tmp_path: Path, width: str) 
     shown = CliRunner(env={"COLUMNS": width}).invoke(cli, command).stdout.splitlines()
     heads = [line for line in shown if line.split()[-2:] == ["work", "money"]]
     assert len(heads) == 2 and max(map(len, heads)) <= int(width)
+
+
+def test_money_of_fewer_traces_is_no_second_total() -> None:
+    """ "≥ 4.70725 in logged cost" of all traces, and below "costs.money, logged of 253 of 255 traces: 4.66111"."""
+    stated = {"money": Amount(4.66111, 2)}
+    assert stated_lines(stated, 255, None, Amount(4.70725, 0)) == []
+    assert stated_lines(stated, 255, None, Amount(None, 0)) == ["costs.money, logged of 253 of 255 traces: 4.66111"]

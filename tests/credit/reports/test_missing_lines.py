@@ -63,6 +63,23 @@ def bounds(shown: str, start: str) -> list[str]:
     )
 
 
+def test_of_few_traces_that_lack_lines_totals_alone_have_the_mark(tmp_path: Path) -> None:
+    """Of 2 cut traces of 255 nearly every number of `costs` and `summary` had one, or was "0 seen"."""
+    log = tmp_path / "x.jsonl"
+    write(log, [line("a", metrics={"lost_parts": 1}), *(line(f"b{i}") for i in range(20))])
+    few = "1 of 21 traces lacks lines: rows may have more"
+    costs = run("costs", log).stdout
+    rows = [row for row in costs.splitlines() if row.startswith(("main", "worker"))]
+    assert len(rows) == 4 and not any("≥" in row or "0 seen" in row for row in rows) and costs.count(few) == 1
+    assert sum("≥" in row for row in costs.splitlines() if row.startswith("total ")) == 2
+    for by in ("agent", "tool"):
+        shown = run("summary", log, "--by", by).stdout
+        table = shown.partition(f"Work by {by}\n")[2].partition("\n\n")[0]
+        assert table.count(few) == 1 and "0 seen" not in table and "≥" not in table, table
+        assert "\nall traces: ≥ " in shown
+    assert bounds(run("costs", log, "--by", "trace").stdout, "a")[0] == "≥7"
+
+
 def test_every_count_has_the_mark(tmp_path: Path) -> None:
     """Tokens had one; the errors beside them looked whole."""
     traces = read(tmp_path, line("a", metrics=LOST), line("b"))
