@@ -24,7 +24,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from graphs.errors import Problem, TraceError
+from graphs.errors import NO_EVENTS, Problem, TraceError
 from graphs.formats.common.faults import fault_of
 from graphs.formats.common.graph_nodes import OfNode, asking_nodes, keep_agents, node_of
 from graphs.formats.common.input_tokens import ChatUsage, InputDetails, call_counts, usage_of
@@ -102,6 +102,7 @@ class _Run(msgspec.Struct):
     extra: _Extra | None = None
     outputs: msgspec.Raw = msgspec.Raw(b"null")
     child_runs: msgspec.Raw = msgspec.Raw(b"null")
+    child_run_ids: Any = None
 
 
 class _Feedback(msgspec.Struct):
@@ -191,7 +192,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     for trace_id in list(traces):
         trace = traces.pop(trace_id)
         if trace_id not in refused:
-            yield _record(trace_id, trace, beside, askers)
+            yield from _record(trace_id, trace, beside, askers)
     yield from orphans  # last: they do not affect the traces that were read
 
 
@@ -227,15 +228,16 @@ def _take(document: Document, traces: dict[str, _Trace], feedback: list[tuple[_F
 
 
 def _place_feedback(feedback: list[tuple[_Feedback, Place]], traces: dict[str, _Trace]) -> list[Problem]:
-    """Add feedback to the trace of its run, else of its `trace_id`; returns a problem for feedback on neither."""
+    """Add feedback to the trace of its run, else of its `trace_id`; returns problems of feedback on neither."""
     owners = {run: trace for trace in traces.values() for run in trace.runs} if feedback else {}
     orphans = []
     for entry, place in feedback:
         owner = owners.get(entry.run_id) if entry.run_id else traces.get(entry.trace_id or "")
         if owner is None:
-            expected = "feedback on a run at hand"
-            shown = excerpt(entry.run_id)
-            orphans.append(Problem("orphan-feedback", place.file, place.line, "run_id", shown, expected))
+            is_of_many = not (entry.run_id or entry.trace_id)  # of a session, or a comparison of several runs
+            expected = "a run or a trace, which feedback is on" if is_of_many else "feedback on a run at hand"
+            kind, shown = NO_EVENTS if is_of_many else "orphan-feedback", excerpt(entry.run_id)
+            orphans.append(Problem(kind, place.file, place.line, "run_id", shown, expected))
         else:
             owner.feedback.append((entry, place))
             owner.files[place.file] = None
@@ -296,7 +298,7 @@ def _inside(value: Any, *path: str | int) -> Any:
     return value
 
 
-def _record(trace_id: str, trace: _Trace, beside: Roots, askers: frozenset[str]) -> TraceRecord | Problem:
+def _record(trace_id: str, trace: _Trace, beside: Roots, askers: frozenset[str]) -> Iterator[TraceRecord | Problem]:
     group = next((run.reference_example_id for run in trace.runs.values() if run.reference_example_id), trace_id)
     record = TraceRecord(trace_id, group, *trace.place, format="langsmith", sources=list(trace.files))
     record.system = _system(trace)
@@ -308,8 +310,16 @@ def _record(trace_id: str, trace: _Trace, beside: Roots, askers: frozenset[str])
         fields = "id", "parent_run_id"
         _set_rewards(write_spans(record, spans, "workflow", fields, beside=beside), trace)
     except TraceError as error:
-        return error.problem
-    return record
+        yield error.problem
+        return
+    named = [run for one in trace.runs.values() if isinstance(one.child_run_ids, list) for run in one.child_run_ids]
+    absent = [run for run in dict.fromkeys(map(str, named)) if run not in trace.runs]
+    if absent and record.unread:
+        record.unread = ()
+    yield record
+    if absent:
+        expected, shown = f"runs at hand: {len(absent)} that others name are not", excerpt(absent[0])
+        yield Problem("missing-part", record.file, record.line, "child_run_ids", shown, expected, trace_id)
 
 
 def _system(trace: _Trace) -> str:

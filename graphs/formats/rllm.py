@@ -100,9 +100,9 @@ def read(sources: Sequence[Source]) -> Iterator[TraceRecord | Problem]:
                 lone.append((record, rewards[0]))
         source.release()
     for record, reward in lone:
-        if reward is not None and several and record.ids:
+        if reward is not None and several:
             _state(record, next(iter(record.instances)), reward)
-        elif reward is not None and not several:
+        elif reward is not None:
             record.rewards["team"] = reward
         yield record
 
@@ -161,7 +161,9 @@ def _task(name: str, task: msgspec.Raw) -> str:
 
 
 def _state(record: TraceRecord, instance: str, reward: float) -> None:
-    """State the outcome of an instance's own trajectory at its last event."""
+    """State the outcome of an instance's own trajectory at its last event, where it has one."""
+    if instance not in record.agents:
+        return
     column = record.columns.setdefault("agent_reward", [])
     column += [None] * (len(record.ids) - len(column))
     column[max(i for i, agent in enumerate(record.agents) if agent == instance)] = reward

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -67,9 +68,9 @@ def read_metadata(
             met.update(stated)
             for ours, key in named.items():
                 setattr(item, OF_METADATA[ours], stated.get(key, getattr(item, OF_METADATA[ours])))
-            count, has_groups = count + 1, has_groups or item.group_id != item.trace_id
-            for key in stated if not has_groups else ():
-                if _TASKS.search(snake_case(key.rpartition(".")[2])):
+            count, has_groups = count + (item.unread is None), has_groups or item.group_id != item.trace_id
+            for key in stated if item.unread is None and not has_groups else ():
+                if _names_a_task(key):
                     tasks[key][stated[key]] += 1
             for ours, values in states.items():
                 values.add(getattr(item, ours))
@@ -92,6 +93,11 @@ def read_metadata(
         yield Problem(
             UNREAD_METADATA, first.file, first.line, "metadata", excerpt(", ".join(likely.values())), expected
         )
+
+
+@functools.lru_cache(maxsize=1024)  # each trace has the same keys
+def _names_a_task(key: str) -> bool:
+    return _TASKS.search(snake_case(key.rpartition(".")[2])) is not None
 
 
 def _are_tasks(values: collections.Counter[str], traces: int) -> bool:

@@ -71,10 +71,7 @@ MARKS = {
 }
 """What is printed beside numbers of whatever run."""
 COMMON = " at {rates}: the difference where both have that rate, seeds ahead behind it."
-SHARED_MEAN = (
-    "in most tasks all groups have one mean return, which flatters baselines over the batch; compare them with the "
-    "others on tasks that differ"
-)
+SHARED_MEAN = "under the first policy all groups of {} have one mean return, which flatters baselines over the batch"
 QUICK_METHODS, QUICK_TASKS = ("rloo", "control_exact", "zero"), ("bottleneck", "stopping")
 QUICK_RATES = {"adam": (0.4,), "sgd": (20.0,)}
 BY_TASK = ("seed", "tasks", "group_size", "common_rates", "policy", "output", "quick", "table", "width", "plot")
@@ -269,7 +266,7 @@ def _caveats(
     from credit.bench.training.training_comparison import comparisons, least_seeds
     from credit.bench.training.training_runs import TUNING_SEEDS
 
-    of_all = [SHARED_MEAN]
+    one_mean = _one_mean(tuple(dict.fromkeys(cell.task for cell in compared)), settings.groups)
     several, seeds = comparisons(compared, compared[0].signal), compared[0].seeds
     chosen = [TAKEN.format(mark=" and *" if several else "", seeds=TUNING_SEEDS)] * (len(rates) > 1)
     least = least_seeds(several) if several else 0
@@ -279,9 +276,34 @@ def _caveats(
     def of_number(number: Measured) -> list[str]:
         an_interval = bool(number.confidence) and not math.isnan(number.low) and number.learning_rate is None
         of_test = bool(number.less) and number.quantity == "area" and seeds < least
-        return of_all + chosen * an_interval + [untested] * of_test + of_method.get(number.method, [])
+        return one_mean + chosen * an_interval + [untested] * of_test + of_method.get(number.method, [])
 
     return of_number
+
+
+def _one_mean(tasks: Sequence[str], groups: int) -> list[str]:
+    """Which tasks have groups of one mean return, though baselines over the batch are for those that differ.
+
+    Args:
+      tasks: by name.
+      groups: of a step, where the kind of group g is g modulo the kinds of a task.
+
+    Examples:
+      >>> _one_mean(["pivotal", "stopping_kinds"], 4)[0][:62]
+      'under the first policy all groups of pivotal have one mean ret'
+      >>> _one_mean(["stopping_kinds"], 4)
+      []
+    """
+    from credit.bench.rounding import EXACT
+    from credit.bench.training.learning_tasks import learning_task
+
+    rewards = {name: learning_task(name).reward[:groups] for name in tasks}
+    means = {name: of.reshape(len(of), -1).mean(axis=1) for name, of in rewards.items()}
+    of_one = [name for name, of in means.items() if abs(of - of[0]).max() <= EXACT]
+    others = [name for name in tasks if name not in of_one]
+    most = bool(others) and len(of_one) > len(others) + 2
+    listed = f"each task but {', '.join(others)}" if most else ", ".join(of_one)
+    return [SHARED_MEAN.format(listed)] * bool(of_one)
 
 
 def _settings(

@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 from credit.cli.shared.answers import stderr, words
 from credit.cli.shared.commands import ARGUMENTS, READING_OPTIONS
 from credit.cli.shared.progress import ReadingBar, progress_bar
-from graphs.errors import CreditError, condensed
+from graphs.errors import UNREAD_OUTCOME, CreditError, condensed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -406,13 +406,15 @@ def list_problems(
 
 
 def _is_known(problem: Problem) -> bool:
-    """Whether a note says how that was read which the user gave, or names columns that seem to be none of ours."""
+    """Whether a note says how that was read which the user gave, what reports count, or columns of none of ours."""
     from graphs.formats.table.hints import proposes
 
     return problem.kind in _OF_WHAT_WAS_GIVEN or (problem.kind == "unread-columns" and not proposes(problem.expected))
 
 
-_OF_WHAT_WAS_GIVEN = frozenset({"attached-orphans", "near-columns", "untold-outcomes", "worded-outcomes"})
+_OF_WHAT_WAS_GIVEN = frozenset(
+    {"attached-orphans", "near-columns", UNREAD_OUTCOME, "untold-outcomes", "worded-outcomes"}
+)
 
 
 class HasProblems(Protocol):

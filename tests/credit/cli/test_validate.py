@@ -90,7 +90,7 @@ def test_validate_lists_twenty_problems_and_counts_the_rest(tmp_path: Path) -> N
     loops = [json.loads(text.replace('"e0"', f'"e{i}-0"')) | {"trace_id": f"loop{i}"} for i in range(23)]
     path = write(tmp_path / "many.jsonl", [*GOOD, *loops])
     few, every = run("validate", path), run("validate", "--all", path)
-    assert few.stdout.count("[cycle]") == 20 and "… and 3 more" in few.stdout
+    assert few.stdout.count("[cycle]") == 20 and "… and 26 more" in few.stdout  # with the outcomes
     assert every.stdout.count("[cycle]") == 23 and "more;" not in every.stdout
     path = write(path, [*GOOD, *(CYCLE | {"trace_id": f"loop{i}"} for i in range(23))])
     assert run("validate", path).stdout.count("[cycle], and 22 more like it") == 1
@@ -101,7 +101,7 @@ def test_validate_for_programs(bad: Path) -> None:
     found = json.loads(result.stdout)
     assert result.exit_code == 3
     assert found["equal"] == {"r": 1.0} and found["singletons"] == ["s"] and found["teaching"] == 1
-    assert [p["kind"] for p in found["problems"]] == ["cycle"]
+    assert [p["kind"] for p in found["problems"]] == ["cycle", "unread-outcome"]
 
 
 @pytest.mark.slow

@@ -234,6 +234,24 @@ BAD = {
 }
 
 
+@pytest.mark.parametrize("others", [[], [run("b", "llm", "t")]])
+def test_runs_that_a_run_names_and_no_page_has_are_a_failure(tmp_path: Path, others: list[dict[str, Any]]) -> None:
+    """A root without its runs was a note, as a run without events, and one without some of them whole."""
+    good = run("g", "llm") | {"trace_id": "g", "child_run_ids": []}
+    traces = read(write(tmp_path, [ROOT | {"child_run_ids": ["a", "b"]}, *others, good]))
+    (problem,) = [problem for problem in traces.problems if problem.is_failure]
+    assert (problem.kind, problem.trace, problem.value) == ("missing-part", "t", "'a'")
+    assert traces.traces["trace"].to_pylist() == ["t"] * len(others) + ["g"]
+    assert not [problem for problem in traces.problems if problem.kind == "no-events"]
+
+
+def test_feedback_on_a_session_is_no_failure(tmp_path: Path) -> None:
+    """A page of the API has it beside that on runs; it was an orphan, as feedback on a run that is missing."""
+    of_session = {"key": "liked", "score": 1, "run_id": None, "trace_id": None, "session_id": "s"}
+    (note,) = read(write(tmp_path, [run("g", "llm") | {"trace_id": "g"}, of_session])).problems
+    assert (note.kind, note.is_failure) == ("no-events", False)
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_a_bad_trace_is_named_and_the_others_read(tmp_path: Path, name: str) -> None:
     runs, kind, field = BAD[name]
