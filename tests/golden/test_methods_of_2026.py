@@ -349,7 +349,8 @@ def test_otb_is_verls_from_a_log_that_states_sums_of_squares(form: str, tmp_path
     close(found.ravel()[:7], [0.541667, 0.52381, 0, -0.458333, -0.47619, 0, 0.041667])
     # A sum over the vocabulary below one of its terms gave a weight below 0.
     (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, lines)).replace("0.85", "0.75"))
-    (problem,) = credit.read(tmp_path / "log.jsonl").problems
+    problem, note = credit.read(tmp_path / "log.jsonl").problems
+    assert note.kind == "unread-outcome"
     assert (problem.kind, problem.line, problem.value) == ("bad-tokens", 2, "'0.75 for token 1'")
     assert problem.field.endswith("token_sums_of_squares") and "log-probability is -0.105361" in problem.expected
 

@@ -114,7 +114,7 @@ def test_a_change_of_all_kinds_is_told_of_all_tasks_and_not_of_one() -> None:
     assert found.in_short()[0].startswith("v2 is worse than v1 (success 1 to 0.37)")
     mixed = " ".join(compared(traces_of(MIXED)).in_short())
     assert mixed.startswith("v2 is better for auto (success 0 to 0.909) and worse for theft (success 1 to 0). ")
-    assert mixed.endswith(" Success over all tasks: no change shown (0.417 to 0.542).")
+    assert mixed.endswith(" Success over all tasks: no change shown (0.417 to 0.542, means over tasks).")
 
 
 def test_a_kind_in_which_no_task_differs_is_the_same() -> None:
