@@ -150,7 +150,7 @@ class SideComparison(ComparedSides):
         if judged is not None and not judged.is_told:
             over = " over all tasks" * bool(of_kinds)
             state = judged.says(brief=True).removesuffix(judged.unsure)
-            mean = ", means over tasks" * (not over and not judged.within and self._rates_differ(judged))
+            mean = ", means over tasks" * (not judged.within and self._rates_differ(judged))
             said += sentences(f"{judged.metric}{over}: {state} ({judged.means()}{mean}){judged.unsure}")
         times, changes = self._costs()
         said += [self._begun(f"{second} {'take' if dated else 'takes'} {one}.") for one in times] + sentences(*changes)
