@@ -191,7 +191,7 @@ def _scale(axes: Axes, field: str, rows: Sequence[Row]) -> None:
     elif field in ("variance", "relative", "error"):
         zero_axis(axes, found)
     else:
-        least = min([*found, NEAR])
-        start = 0.0 if least < NEAR else np.floor(20 * (min(found, default=0.0) - 0.01)) / 20
-        axes.set_xlim(min(start, least) - 0.05 * (1 - start), 1 + 0.05 * (1 - start))
+        least = min(found, default=0.0)
+        start = min(0.9, np.floor(20 * least) / 20) if least >= NEAR else min(0.0, least)
+        axes.set_xlim(start - 0.05 * (1 - max(0.0, start)), 1 + 0.05 * (1 - max(0.0, start)))
         axes.locator_params(axis="x", min_n_ticks=LEAST_NUMBERS)

@@ -322,6 +322,18 @@ def test_a_logarithmic_axis_has_numbers_enough_to_read_a_distance(top: float) ->
         assert 3 <= len({tick.label1.get_text() for tick in shown}) <= 6
 
 
+def test_cosines_that_are_all_near_1_fill_their_panel() -> None:
+    """All stood in 0.91 to 1 of an axis from 0 to 1; the legend of closed forms showed a dashed line as a solid one."""
+    for values, start in (((0.914, 1.0), 0.895), ((0.3, 1.0), -0.05), ((1.0, 1.0), 0.895)):
+        rows = [row(name, "w", 0.5, cosine=value) for name, value in zip("ab", values, strict=True)]
+        assert draw_methods(rows, scores=["cosine"]).axes[0].get_xlim() == pytest.approx(
+            (start, 1.05 if start < 0 else 1.005)
+        )
+    curve = Curve("a", np.array([10.0, 100.0]), np.array([0.3, 0.1]), theory=np.array([0.3, 0.1]))
+    legend = draw_snr([curve]).legends[0]
+    assert legend.handlelength * legend.get_texts()[0].get_fontsize() > 3 * 6 * 1.2 + 5  # three dashes and the marker
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_logarithmic_axis_has_a_number_at_or_beyond_each_end_of_its_data(seed: int) -> None:
     """Points stood at 13.4 and 14.7 beyond the last number, 10, and at 0.165 below the first, 0.2."""
