@@ -35,6 +35,8 @@ LABELS = {
 }
 PANELS = ("bias", "relative", "rank")
 OWN_SCALE = "variance over |E g|²: shrinking advantages does not lower it"
+NEAR = 0.8
+"""An axis that ends at 1 begins near the least number where all are above this, else at 0 or less."""
 ABREAST = 4
 """Panels side by side: more would be too wide for a page."""
 
@@ -189,5 +191,7 @@ def _scale(axes: Axes, field: str, rows: Sequence[Row]) -> None:
     elif field in ("variance", "relative", "error"):
         zero_axis(axes, found)
     else:
-        axes.set_xlim(min(0.0, *found, 0.0) - 0.05, 1.05)
+        least = min(found, default=0.0)
+        start = min(0.9, np.floor(20 * least) / 20) if least >= NEAR else min(0.0, least)
+        axes.set_xlim(start - 0.05 * (1 - max(0.0, start)), 1 + 0.05 * (1 - max(0.0, start)))
         axes.locator_params(axis="x", min_n_ticks=LEAST_NUMBERS)

@@ -74,6 +74,9 @@ def look(series: int, member: int = 0) -> tuple[str, str]:
 LEAST_NUMBERS = 3
 """Along an axis whose span holds them: one or two do not say what a distance on it is."""
 
+EMPTY = 0.25  # of a logarithmic axis: numbers that leave more beyond the data stand closer
+_BELOW = 1 - 1e-9  # a number that rounding puts beside an end of the data is at it
+
 SHARE = 0.4
 """Of the height of a figure whose size nobody chose: what its panels have at least, whatever notes and legends take."""
 
@@ -121,21 +124,33 @@ def plain_axes(axes: Axes, *, grid: Literal["", "x", "y", "both"] = "") -> None:
 
 
 def plain_logs(axis: Axis) -> None:
-    """Numbers in full along a logarithmic axis, three or more; call it when everything is drawn.
+    """Numbers in full along a logarithmic axis, three or more, of which one is at or beyond each end of the data.
 
-    They stand at 1, 2 and 5 of each decade where there is room, and closer or evenly where less than that is seen.
+    They stand at 1, 2 and 5 of each decade where there is room, and closer or evenly where less than that is seen. The
+    axis grows to its first and last number. Call it when everything is drawn.
     """
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-    low, high = axis.get_view_interval()
-    axis.set_major_locator(MaxNLocator(4))
-    decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.log10(high) + 1)
+    name = axis.axis_name
+    alike = getattr(axis.axes, f"get_shared_{name}_axes")().get_siblings(axis.axes)
+    ends = np.array([getattr(axes.dataLim, f"interval{name}") for axes in alike])
+    low, high = max(ends[:, 0].min(), float(np.finfo(float).tiny)), ends[:, 1].max()
+    reach = np.array(MaxNLocator(4).tick_values(low, high))
+    axis.set_major_locator(FixedLocator(reach.tolist()))
+    decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
     wide = high >= 300 * low
-    for subs in ((1.0,) if wide else (1.0, 2.0, 5.0), (1.0, 2.0, 3.0, 5.0), tuple(range(1, 10))):
-        places = np.outer(decades, subs)
-        if wide or np.sum((places >= low) & (places <= high)) >= LEAST_NUMBERS:
+    steps = ((1.0,), (1.0, 3.0)) if wide else ((1.0, 2.0, 5.0), (1.0, 2.0, 3.0, 5.0), tuple(range(1, 10)))
+    for subs in steps:
+        places = np.outer(decades, subs).ravel()
+        found = places[(places > low * _BELOW) & (places < high / _BELOW)]
+        around = [places[places <= low / _BELOW].max(), *found, places[places >= high * _BELOW].min()]
+        empty = np.log(around[-1] / around[0]) - np.log(high / low)
+        if len({*around}) >= LEAST_NUMBERS and (subs != steps[0] or empty < EMPTY * np.log(around[-1] / around[0])):
             axis.set_major_locator(LogLocator(subs=subs, numticks=12))
+            reach = np.array(around)
             break
+    before = axis.get_view_interval()
+    getattr(axis.axes, f"set_{name}lim")(min(before[0], reach[0]), max(before[1], reach[-1]))
     axis.set_major_formatter(FuncFormatter(_in_full))
     axis.set_minor_formatter(NullFormatter())
 
@@ -157,10 +172,13 @@ def zero_axis(axes: Axes, values: Iterable[float], least: float | None = None) -
         plain_logs(axes.xaxis)
         return
     first = np.floor(np.log10(least or min(above, default=1.0)))
-    last = max(np.floor(np.log10(max(above, default=1.0))), first + 1)
+    last = max(np.floor(np.log10(max(above, default=10.0 ** (first + 1)))), first)
     places = 10.0 ** np.arange(first, last + 1, np.ceil((last - first + 1) / 4))
+    end = next(float(end) for end in np.outer(10.0 ** np.arange(last, last + 2), (1, 2, 5)).ravel()
+               if end >= max(above, default=0.0) * _BELOW)  # fmt: skip
+    places = np.unique([*places, max(end, places[-1])])
     axes.set_xscale("symlog", linthresh=places[0])
-    axes.set_xlim(left=0)
+    axes.set_xlim(0, max(places[-1], axes.get_xlim()[1]))
     axes.set_xticks([0, *places], ["0", *(f"{place:,.12g}" for place in places)])
 
 

@@ -292,6 +292,7 @@ def _below(figure: Figure, legend: Legend, columns: int, points: float) -> Legen
     below = key(
         figure, list(legend.legend_handles), labels, loc="outside lower center", ncols=columns, fontsize=points,
         title=title, title_fontsize=points, columnspacing=1.0, handletextpad=0.5,
+        handlelength=legend.handlelength,
     )  # fmt: skip
     for text in (*below.get_texts(), below.get_title()):
         text.set_fontfamily(legend.get_texts()[0].get_fontfamily())
@@ -392,13 +393,15 @@ def _ticks(axis: Axis) -> list[Tick]:
 
 
 def _apart(ticks: Sequence[Tick]) -> list[tuple[float, str]]:
-    """Places and numbers of ticks, without those that would overlap the one before."""
-    kept, end = [], -np.inf
+    """Places and numbers of ticks, without those that would overlap the one before, or the last."""
+    kept: list[tuple[float, str]] = []
+    end, last = -np.inf, ticks[-1].label1.get_window_extent()
     for tick in ticks:
         box = tick.label1.get_window_extent()
-        if box.x0 > end:
+        gap = 0.3 * box.height
+        if box.x0 > end and (box.x1 + gap < last.x0 or tick is ticks[-1]):
             kept.append((float(tick.get_loc()), tick.label1.get_text()))
-            end = box.x1 + 0.3 * box.height
+            end = box.x1 + gap
     return kept
 
 
@@ -406,7 +409,7 @@ def _dots(axes: Axes) -> tuple[list[Line2D], float]:
     """The markers of a panel where those of several series stand beside each other in a row, and how far: of a row."""
     from matplotlib.ticker import FixedLocator, ScalarFormatter
 
-    named = not isinstance(axes.yaxis.get_major_formatter(), ScalarFormatter)
+    named = axes.get_yscale() == "linear" and not isinstance(axes.yaxis.get_major_formatter(), ScalarFormatter)
     if not named or not isinstance(axes.yaxis.get_major_locator(), FixedLocator):
         return [], 1.0
     lines = [line for line in axes.lines if line.get_linestyle() == "None" and line.get_marker() not in ("", "None")]

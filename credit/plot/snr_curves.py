@@ -36,6 +36,7 @@ APART = 0.015
 """Of the height: markers that are no farther apart hide each other."""
 ABREAST = 3
 """Panels side by side, at most."""
+LONG = 3.6  # of a line in the legend, in its type: a marker hid the gaps of a shorter one, which looked solid
 DASHED: Any = (0, (4, 2))
 JOINED: tuple[Any, ...] = ("-", (0, (1, 1)), (0, (5, 1, 1, 1)))
 """Lines of schemes without a closed form: of two that are drawn as one, both are seen."""
@@ -125,12 +126,6 @@ def draw_snr(
     looks = [look(numbers[curve.name]) for curve in curves]
     measured = [*dict.fromkeys(curve.name for curve in curves if curve.theory is None)]
     joined = {name: JOINED[number % len(JOINED)] for number, name in enumerate(measured)}
-    cut = [
-        _draw_band(of_panel[c.panel], c, np.asarray(getattr(c, x), np.float64), colour, floor)
-        for c, (colour, _) in zip(curves, looks, strict=True)
-    ]
-    if any(cut):  # a band goes on below: it ends where the axis does, not above
-        panels[0].set_ylim(bottom=floor)
     handles, labels = {}, {}
     for curve, (colour, marker) in zip(curves, looks, strict=True):
         _draw(
@@ -149,6 +144,12 @@ def draw_snr(
     if any(curve.theory is not None for curve in curves):
         shown.append(Line2D([], [], color="0.3", linestyle=DASHED, linewidth=1.2))
         said.append("closed form, not fitted")
+    bands = [(c, at, colour) for c, (colour, _) in zip(curves, looks, strict=True) if (at := _band(c, x)) is not None]
+    for curve, (at, low, high), _ in bands:
+        ends = np.concatenate([np.maximum(low, floor), high])
+        of_panel[curve.panel].update_datalim(np.column_stack([np.tile(at, 2), ends]))
+    for axes in of_panel.values():
+        axes.autoscale_view()
     for number, (text, axes) in enumerate(of_panel.items()):
         plain_axes(axes, grid="both")
         plain_logs(axes.xaxis)
@@ -159,24 +160,27 @@ def draw_snr(
             axes.tick_params(labelbottom=True)
         if number % columns == 0:
             axes.set_ylabel("signal to noise of one decision's advantage", fontsize=9)
+    bottom = panels[0].get_ylim()[0]
+    for curve, (at, low, high), colour in bands:  # one that goes on below ends where the axis does, not above
+        until = np.where(low < floor, bottom, low)
+        of_panel[curve.panel].fill_between(at, until, high, color=colour, alpha=0.18, linewidth=0, zorder=2)
     if title and len(titles) == 1:
         panels[0].set_title(printable(title, 120), loc="left", fontsize=10, parse_math=False)
     elif title:
         figure.suptitle(printable(title, 120), x=0.01, ha="left", fontsize=10, parse_math=False)
-    key(figure, shown, said, loc="outside right upper", title=groups, alignment="left")
+    key(figure, shown, said, loc="outside right upper", title=groups, alignment="left", handlelength=LONG)
     grow(figure)
     return figure
 
 
-def _draw_band(axes: Axes, curve: Curve, x: np.ndarray, colour: str, floor: float) -> bool:
-    """Shade the band of a curve down to `floor`, and say whether it goes on below."""
+def _band(curve: Curve, x: str) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """Where the points of a curve stand along `x`, with both ends of their band."""
     if curve.low is None or curve.high is None:
-        return False
+        return None
     snr = np.asarray(curve.snr, np.float64)
     kept = np.isfinite(snr) & (snr > EXACT)
-    low, high = (np.asarray(band, np.float64)[kept] for band in (curve.low, curve.high))
-    axes.fill_between(x[kept], np.maximum(low, floor), high, color=colour, alpha=0.18, linewidth=0, zorder=2)
-    return bool((low < floor).any())
+    at, low, high = (np.asarray(values, np.float64)[kept] for values in (getattr(curve, x), curve.low, curve.high))
+    return at, low, high
 
 
 def _draw(axes: Axes, curve: Curve, x: np.ndarray, colour: str, marker: str, joined: Any) -> None:
