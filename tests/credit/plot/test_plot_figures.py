@@ -325,7 +325,10 @@ def test_a_logarithmic_axis_has_numbers_enough_to_read_a_distance(top: float) ->
 def test_cosines_that_are_all_near_1_fill_their_panel() -> None:
     """All stood in 0.91 to 1 of an axis from 0 to 1; the legend of closed forms showed a dashed line as a solid one."""
     for values, start in (((0.914, 1.0), 0.895), ((0.3, 1.0), -0.05), ((1.0, 1.0), 0.895)):
-        rows = [row(name, "w", 0.5, cosine=value) for name, value in zip("ab", values, strict=True)]
+        rows: list[Any] = [
+            SimpleNamespace(method=name, world="w", k=3, cosine=value, answered=1.0)
+            for name, value in zip("ab", values, strict=True)
+        ]
         assert draw_methods(rows, scores=["cosine"]).axes[0].get_xlim() == pytest.approx(
             (start, 1.05 if start < 0 else 1.005)
         )
