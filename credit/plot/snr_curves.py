@@ -263,6 +263,9 @@ def draw_snr_report(
                 panel=f"groups of {line.group}" if len(groups) > 1 else "",
             )
         )
+    if not drawn:
+        asked_for = "" if names is None else f" of {', '.join(names)}"
+        raise CreditError(f"no scheme{asked_for} has points at two lengths; expected two lengths or more")
     one = f"groups of {max(groups)}" if len(groups) == 1 else ""
     asked = shown.keys() if names is None else shown.keys() & set(names)
     refused = refused_caption((shown[p.scheme], p.answered) for p in report.points if p.scheme in asked)

@@ -368,6 +368,9 @@ def test_bands_are_explained_in_the_figure() -> None:
     def stated(**options: Any) -> str:
         return " ".join(draw_snr_report(report, **options).legends[0].get_title().get_text().split())
 
+    for few, names in ((Report(points[:1], [], {}), None), (report, ["gae"])):  # numpy's words were no answer
+        with pytest.raises(CreditError, match=r"has points at two lengths; expected two lengths or more"):
+            draw_snr_report(few, names=names)
     assert BANDS in stated() and PAIRS in stated()
     assert PAIRS not in stated(names=["rloo"]) and PAIRS not in stated(equal_cost=True)
 
