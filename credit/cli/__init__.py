@@ -51,6 +51,7 @@ from credit.cli.replays.plan import plan
 from credit.cli.replays.replay import replay
 from credit.cli.replays.shapley import shapley
 from credit.cli.replays.siblings import siblings
+from credit.cli.shared.provenance import CALL
 from credit.cli.shared.reading import REFUSED
 from credit.cli.shell_completion import completion
 from credit.cli.trust.choose import choose
@@ -97,10 +98,13 @@ class CommandLine(click.Group):
             code = leaving.exit_code
         sys.exit(code if isinstance(code, int) else 0)
 
-    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> click.Context:
         """As click's, which prints `--help` and `--version` here, and exits by 1 where the reader closed the pipe."""
+        call = [*args]
         with _readers_may_leave():
-            return super().make_context(*args, **extra)
+            context = super().make_context(info_name, args, *more, **extra)
+        context.meta[CALL] = call
+        return context
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

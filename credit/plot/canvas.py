@@ -131,7 +131,7 @@ def plain_logs(axis: Axis) -> None:
     """
     from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-    name = axis.axis_name
+    name = "x" if axis is axis.axes.xaxis else "y"
     alike = getattr(axis.axes, f"get_shared_{name}_axes")().get_siblings(axis.axes)
     ends = np.array([getattr(axes.dataLim, f"interval{name}") for axes in alike])
     low, high = max(ends[:, 0].min(), float(np.finfo(float).tiny)), ends[:, 1].max()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import IO, TYPE_CHECKING, Literal, get_args
+from typing import IO, TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -23,7 +23,7 @@ FEW = 3  # panels: a note that names so many is too long
 TALK = 1.4  # how much larger text and lines are on slides
 
 
-def write_figure(figure: Figure, file: IO[bytes], kind: str, dpi: float = 100) -> None:
+def write_figure(figure: Figure, file: IO[bytes], kind: str, dpi: float = 100, source: str = "") -> None:
     """Write a figure without a date: a picture changes with its data alone.
 
     Args:
@@ -31,6 +31,7 @@ def write_figure(figure: Figure, file: IO[bytes], kind: str, dpi: float = 100) -
       file: to write to.
       kind: "svg", "pdf", "png" or another name of matplotlib.
       dpi: dots an inch.
+      source: what made it, for the metadata of the file; "" for nothing.
 
     Examples:
       >>> import io, matplotlib.figure
@@ -38,9 +39,11 @@ def write_figure(figure: Figure, file: IO[bytes], kind: str, dpi: float = 100) -
     """
     from matplotlib import rc_context
 
-    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    dates: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    kinds = {"svg": "Description", "pdf": "Subject", "png": "Description"}
+    told = {kinds[kind]: source} if source and kind in kinds else {}
     with rc_context({"pdf.fonttype": 42, "svg.hashsalt": "credit"}):  # publishers refuse Type 3 fonts
-        figure.savefig(file, format=kind, dpi=dpi, metadata=dates.get(kind))
+        figure.savefig(file, format=kind, dpi=dpi, metadata=dates.get(kind, {}) | told)
 
 
 def refine(

@@ -145,9 +145,9 @@ def draw_snr(
         shown.append(Line2D([], [], color="0.3", linestyle=DASHED, linewidth=1.2))
         said.append("closed form, not fitted")
     bands = [(c, at, colour) for c, (colour, _) in zip(curves, looks, strict=True) if (at := _band(c, x)) is not None]
-    for curve, (at, low, high), _ in bands:
+    for curve, (along, low, high), _ in bands:
         ends = np.concatenate([np.maximum(low, floor), high])
-        of_panel[curve.panel].update_datalim(np.column_stack([np.tile(at, 2), ends]))
+        of_panel[curve.panel].update_datalim(np.column_stack([np.tile(along, 2), ends]))
     for axes in of_panel.values():
         axes.autoscale_view()
     for number, (text, axes) in enumerate(of_panel.items()):
@@ -161,9 +161,9 @@ def draw_snr(
         if number % columns == 0:
             axes.set_ylabel("signal to noise of one decision's advantage", fontsize=9)
     bottom = panels[0].get_ylim()[0]
-    for curve, (at, low, high), colour in bands:  # one that goes on below ends where the axis does, not above
+    for curve, (along, low, high), colour in bands:  # one that goes on below ends where the axis does, not above
         until = np.where(low < floor, bottom, low)
-        of_panel[curve.panel].fill_between(at, until, high, color=colour, alpha=0.18, linewidth=0, zorder=2)
+        of_panel[curve.panel].fill_between(along, until, high, color=colour, alpha=0.18, linewidth=0, zorder=2)
     if title and len(titles) == 1:
         panels[0].set_title(printable(title, 120), loc="left", fontsize=10, parse_math=False)
     elif title:
@@ -263,6 +263,9 @@ def draw_snr_report(
                 panel=f"groups of {line.group}" if len(groups) > 1 else "",
             )
         )
+    if not drawn:
+        asked_for = "" if names is None else f" of {', '.join(names)}"
+        raise CreditError(f"no scheme{asked_for} has points at two lengths; expected two lengths or more")
     one = f"groups of {max(groups)}" if len(groups) == 1 else ""
     asked = shown.keys() if names is None else shown.keys() & set(names)
     refused = refused_caption((shown[p.scheme], p.answered) for p in report.points if p.scheme in asked)

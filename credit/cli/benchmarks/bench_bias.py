@@ -19,6 +19,7 @@ from credit.cli.shared.claims import alike, tell_unchecked
 from credit.cli.shared.commands import Command, named_worlds, several_methods, whole_numbers
 from credit.cli.shared.outputs import check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
+from credit.cli.shared.provenance import source
 from credit.methods.own_functions import is_own
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def bias(
     of_own = _of_own(rows, group_sizes)
     numbers = of_run(
         _all_numbers(rows, left_out.absent, why), "bias", lambda number: {}, _given,  # conditions are all
-        lambda number: of_own.get(number.method, ()),
+        lambda number: of_own.get(number.method, ()), _about,
     )  # fmt: skip
     caveats, sentences = said(numbers, "caveats"), to_write(numbers, SCORES if score == "all" else (score,))
     for line in [*caveats, *(refusals(rows, why) if methods else ()), *_variants(methods)]:
@@ -159,7 +160,7 @@ def bias(
 
         told_absent = [one._asdict() for one in left_out.absent]
         print_json({"fields": FIELDS, "rows": as_lists(rows), "unscored": UNSCORED, "left_out": told_absent,
-                    "caveats": caveats, "to_write": sentences})  # fmt: skip
+                    "caveats": caveats, "to_write": sentences, "source": source()})  # fmt: skip
     else:
         _print(rows, score, group_sizes, left_out.absent, lines, all_methods=not methods)
         print_to_write(sentences)
@@ -195,15 +196,18 @@ def _all_numbers(
 
 
 def _notes(rows: list[Row]) -> dict[str, str]:
-    """What stands below tables in LaTeX: of a score the printed legend, and of all worlds and options of methods."""
+    """What stands below tables in LaTeX: of a score the printed legend, and of all the options of methods."""
     from credit.bench.bias_settings import setting
-    from credit.bench.bias_table import worlds_of
-    from credit.bench.own_worlds import micro_world
 
     options = {row.method: setting(row.method).options for row in rows}
     told = [f"{name}: {', '.join(f'{key}={value}' for key, value in of.items())}" for name, of in options.items() if of]
-    worlds = [f"{world}: {micro_world(world).about.rstrip('.')}" for world in worlds_of(rows)]
-    return {**LEGENDS, "": "; ".join(filter(None, [EXACT, *worlds, *told]))}
+    return {**LEGENDS, "": "; ".join(told)}
+
+
+def _about(number: Measured) -> list[str]:
+    from credit.bench.own_worlds import micro_world
+
+    return [EXACT, f"{number.world}: {micro_world(number.world or '').about.rstrip('.')}"]
 
 
 def _numbers(row: Row) -> list[Measured]:

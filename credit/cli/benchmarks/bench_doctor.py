@@ -12,6 +12,7 @@ from credit.cli.benchmarks.to_write import of_release, print_to_write
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout
 from credit.cli.shared.commands import SEED, Command
 from credit.cli.shared.progress import progress_bar
+from credit.cli.shared.provenance import source
 
 if TYPE_CHECKING:
     from credit.bench.doctor_trial import Trial
@@ -53,7 +54,7 @@ def doctor(seed: int, worlds: int, agents: str, events: str, tasks: str, as_json
     if as_json:
         plain = [dataclasses.asdict(trial) for trial in trials]
         rows = [{name: None if number != number else number for name, number in row.items()} for row in plain]
-        print_json({"seed": seed, "worlds": worlds, **ranges, "rows": rows, "to_write": sentence})
+        print_json({"seed": seed, "worlds": worlds, **ranges, "rows": rows, "to_write": sentence, "source": source()})
         return
     table = plain_table("check", "#planted", "#found", "#without fault", "#false alarms", "#tasks above the limit")
     for trial in trials:

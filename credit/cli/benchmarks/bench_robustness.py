@@ -13,6 +13,7 @@ from credit.cli.benchmarks.to_write import print_to_write, to_write
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.commands import SEED, Command, several_methods
 from credit.cli.shared.progress import working
+from credit.cli.shared.provenance import source
 from credit.methods.own_functions import own_name
 
 __all__ = ["robustness"]
@@ -78,6 +79,7 @@ def robustness(methods: tuple[str, ...], world: str, seed: int, as_json: bool) -
                 "rows": [{k: None if v != v else v for k, v in row.items()} for row in plain],
                 "left_out": [one._asdict() for one in left_out.absent],
                 "to_write": to_write(measured),
+                "source": source(),
             }
         )
         return

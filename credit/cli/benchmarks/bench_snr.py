@@ -19,6 +19,7 @@ from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import SEED, Command, several_methods, whole_numbers
 from credit.cli.shared.outputs import check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
+from credit.cli.shared.provenance import source
 from credit.methods.own_functions import own_name
 
 if TYPE_CHECKING:
@@ -165,7 +166,9 @@ def snr(
     )
     save_numbers(numbers, table, _notes(report, few), width)
     if as_json:
-        print_json(report.json() | {"caveats": said(numbers, "caveats"), "to_write": to_write(numbers)})
+        print_json(
+            report.json() | {"caveats": said(numbers, "caveats"), "to_write": to_write(numbers), "source": source()}
+        )
     else:
         for group in sizes:
             stdout().print(_table(report, group))

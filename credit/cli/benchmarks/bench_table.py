@@ -46,6 +46,7 @@ from credit.cli.benchmarks.measured import (
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stdout, words
 from credit.cli.shared.commands import Command, by_commas, several_methods
 from credit.cli.shared.outputs import save_table
+from credit.cli.shared.provenance import source
 from credit.methods.own_functions import function_of
 from graphs.errors import CreditError, TraceError
 from graphs.text import excerpt, near_names
@@ -137,12 +138,14 @@ def table(
         for bench, of in told.items():
             left_out = {(n.method, heads[_key(n)], n.why): n for n in shown if n.is_absent and n.bench == bench}
             missing = absent_notes(left_out.values(), lambda number: heads[_key(number)])
-            told[bench] = of._replace(notes=[*of.notes, *missing])
-        save_latex(of_benchmarks(columns, names, output.stem, told, [*alone, OPTIONS], width), output)
+            about = "; ".join(said((n for n in shown if n.bench == bench), "about"))
+            told[bench] = of._replace(notes=[*of.notes, *[f"{bench}: {about}"] * bool(about), *missing])
+        text = of_benchmarks(columns, names, output.stem, told, [*alone, OPTIONS], width)
+        save_latex(text, output, [source(), *(number.source for number in shown)])
     elif output is not None:
         save_table(written, output)
     if as_json:
-        print_json({"rows": written.to_pylist(), "legend": legend})
+        print_json({"rows": written.to_pylist(), "legend": legend, "source": source()})
         return
     console, first = stdout(), 2 + max(map(len, ("method", *names)))
     for block in in_blocks(columns, console.width - first, lambda some: sum(map(_width, some))):
@@ -303,9 +306,9 @@ def _read(files: Sequence[Path]) -> Iterator[tuple[Measured, str]]:
 def _measured(where: str, row: dict[str, Any]) -> Measured:
     values: dict[str, Any] = {}
     for name in Measured._fields[:-1]:  # without what the screen showed
-        if name not in row:
+        if name not in row and name not in ("about", "source"):  # which earlier releases did not write
             raise CreditError(f"{where} has no {name}; expected {FILES}")
-        value = row[name]
+        value = row.get(name)
         kind = float if name in REAL else int if name in WHOLE else str
         try:
             values[name] = kind(value) if value not in (None, "") else math.nan if name in REAL[:3] else None
@@ -315,7 +318,7 @@ def _measured(where: str, row: dict[str, Any]) -> Measured:
         **values
         | {
             name: values[name] or ""
-            for name in ("quantity", "less", "mark", "why", "bench", "settings", "given", "caveats")
+            for name in ("quantity", "less", "mark", "why", "bench", "settings", "given", "caveats", "about", "source")
         }
     )
     if number.quantity in COUNTS and not number.why:  # JSON has no infinity

@@ -21,6 +21,7 @@ from credit.cli.shared.claims import alike, tell_unchecked
 from credit.cli.shared.commands import SEED, Command, Number, by_commas, each_once, several_methods
 from credit.cli.shared.outputs import check_folder, check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
+from credit.cli.shared.provenance import source
 from credit.methods.own_functions import is_own
 from graphs.text import counted
 
@@ -223,7 +224,7 @@ def train(
     if as_json:
         told = [one._asdict() for one in left_out.absent]
         print_json({"rows": [plain(cell._asdict()) for cell in compared], "left_out": told, "caveats": caveats,
-                    "to_write": to_write(numbers)})  # fmt: skip
+                    "to_write": to_write(numbers), "source": source()})  # fmt: skip
         _draw(rows, plot, group_size, rates, left_out.absent)
         return
     shown = plain_table("task", "method", "#rate", "#area", "#final", "#events to 90 %", "#difference", "ahead",
@@ -530,7 +531,7 @@ def _by_length(
                          "events_to_90": float(np.median(found.events)),
                          "events_interval": median_interval(found.events)})  # fmt: skip
     if as_json:
-        print_json({"rows": list(map(plain, rows))})
+        print_json({"rows": list(map(plain, rows)), "source": source()})
         return
     table = plain_table("#decisions", "#luck", "signal", "#rate", "#events to 90 %")
     for row in rows:

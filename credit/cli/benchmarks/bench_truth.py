@@ -20,6 +20,7 @@ from credit.cli.shared.claims import tell_unchecked
 from credit.cli.shared.commands import SEED, Command, named_worlds, several_methods, whole_numbers
 from credit.cli.shared.outputs import check_room, picture_option, save_picture
 from credit.cli.shared.progress import progress_bar
+from credit.cli.shared.provenance import source
 from credit.methods.own_functions import is_own
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ NOTES = (
 )
 OF_PAIRS = ", with 95 % intervals of pairs where five or more groups differ"
 LEGENDS = {name: text for name, _, text in (note.partition(": ") for note in NOTES)}
-WORLDS = "worlds: kinds of outcome of a team, as in docs/worlds.md"
 
 
 def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -145,6 +145,7 @@ def truth(
                 ]
             )
         )
+    teams = {world: team_of(world, topology=topology, agents=agents, events=events) for world in todo}
     form = {"topology": topology, "agents": agents, "events": events}
     rows: list[Match] = []
     left_out = LeftOut()
@@ -171,18 +172,20 @@ def truth(
     numbers = of_run(
         with_absent(_numbers(rows, less), left_out.absent),
         "truth",
-        lambda number: draws if is_own(number.world or "") else form | draws,  # a world of your own states its team
+        lambda number: {name: getattr(teams[number.world or ""], name) for name in form} | draws,
         lambda name: values_given("truth", find_method(name).needs),
+        about=lambda number: ["drawn logs", f"{number.world}: outcomes of the kind {teams[number.world or ''].kind}"],
     )
     legends = _legends(rows, less)
-    save_numbers(numbers, table, legends | {"": "; ".join(["drawn logs", WORLDS, legends["in brackets"]])}, width)
+    save_numbers(numbers, table, legends | {"": legends["in brackets"]}, width)
     if as_json:
         team: dict[str, Any] = {} if all(map(is_own, todo)) else form
         team = {**team, "traces": traces}
         told = {"rows": [_plain(dataclasses.asdict(row)) for row in rows]}
         told |= {"differences": [_plain(line._asdict()) for line in less]}
         print_json({"team": team, "seed": seed, **told, "left_out": [one._asdict() for one in left_out.absent],
-                    "caveats": said(numbers, "caveats"), "to_write": to_write(numbers)})  # fmt: skip
+                    "caveats": said(numbers, "caveats"), "to_write": to_write(numbers),
+                    "source": source()})  # fmt: skip
     else:
         for place in dict.fromkeys((row.world, row.group_size) for row in rows):
             here = [n for n in numbers if (n.world, n.group_size) == place]

@@ -6,6 +6,7 @@ import click
 
 from credit.cli.shared.answers import json_option, plain_table, print_json, stdout, words
 from credit.cli.shared.commands import Command
+from credit.cli.shared.provenance import source
 
 __all__ = ["worlds"]
 
@@ -28,7 +29,8 @@ def worlds(as_json: bool) -> None:
     """
     listed = _worlds()
     if as_json:
-        print_json({"worlds": [dict(zip(("bench", "world", "about"), of, strict=True)) for of in listed]})
+        print_json({"worlds": [dict(zip(("bench", "world", "about"), of, strict=True)) for of in listed],
+                    "source": source()})  # fmt: skip
         return
     table = plain_table("bench", "world", "what happens")
     for of in listed:

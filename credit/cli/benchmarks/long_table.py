@@ -31,6 +31,7 @@ from credit.cli.benchmarks.measured import (
 from credit.cli.shared.answers import stderr, words
 from credit.cli.shared.commands import Number
 from credit.cli.shared.outputs import check_folder, save_table, table_path
+from graphs.text import printable
 
 __all__ = [
     "TEXT",
@@ -127,16 +128,17 @@ def save_numbers(
     if path.suffix != ".tex":
         save_table(table_of(numbers), path)
         return
-    of_all = "; ".join(filter(None, [notes.get("", ""), OPTIONS]))
-    save_latex(latex(numbers, path.stem, {**notes, "": of_all}, page), path)
+    of_all = "; ".join(filter(None, [*said(numbers, "about"), notes.get("", ""), OPTIONS]))
+    save_latex(latex(numbers, path.stem, {**notes, "": of_all}, page), path, (number.source for number in numbers))
 
 
-def save_latex(text: str, path: Path) -> None:
-    """Write a table whole or not at all, and print its name."""
+def save_latex(text: str, path: Path, sources: Iterable[str]) -> None:
+    """Write a table whole or not at all, with a comment on each command that made it, and print its name."""
     from graphs.atomic import atomic_write
 
+    made_by = "".join(f"% {printable(one, 2000)}\n" for one in dict.fromkeys(sources) if one)
     with atomic_write(path) as file:
-        file.write(b"% needs \\usepackage{booktabs}\n" + text.encode())
+        file.write((made_by + "% needs \\usepackage{booktabs}\n" + text).encode())
     stderr().print(words(f"wrote {path}"), soft_wrap=True)
 
 

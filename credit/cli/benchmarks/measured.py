@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from credit.cli.shared.provenance import source
 from graphs.text import counted
 
 if TYPE_CHECKING:
@@ -133,6 +134,8 @@ class Measured(NamedTuple):
       bench, settings: the benchmark, and what else of its run changes numbers, as "steps 60, seed 0".
       given: what values, tokens and replays the method had, where it takes any (`credit.bench.given_values`).
       caveats: what a reader of the number must know besides, with " | " between.
+      about: how the number was found, and what happens in its world, with " | " between.
+      source: the release and the command that found it.
       shown: as the printed table has it, for LaTeX alone; "" where that prints no such number.
     """
 
@@ -155,6 +158,8 @@ class Measured(NamedTuple):
     settings: str = ""
     given: str = ""
     caveats: str = ""
+    about: str = ""
+    source: str = ""
     shown: str = ""
 
     @property
@@ -246,6 +251,7 @@ def of_run(
     settings: Callable[[Measured], Mapping[str, object]],
     given: Callable[[str], str] = lambda method: "",
     caveats: Callable[[Measured], Iterable[str]] = lambda number: (),
+    about: Callable[[Measured], Iterable[str]] = lambda number: (),
 ) -> list[Measured]:
     """The numbers `in_columns` with the benchmark, its settings, what it gave to each method, and caveats.
 
@@ -254,24 +260,28 @@ def of_run(
       settings: of a number, those alone that change it and are no condition.
       given: to a method, in words.
       caveats: of a number, sentences without an end.
+      about: of a number, how it was found and what happens in its world.
 
     Examples:
       >>> of_run([Measured("rloo", "snr", 0.5)], "snr", lambda number: {"traces": 400, "seed": 0})[0].settings
       'traces 400, seed 0'
     """
+    made_by = source()
     return in_columns([
         number._replace(
             bench=bench,
             settings=", ".join(f"{name} {value}" for name, value in settings(number).items()),
             given="" if number.is_absent else given(number.method),
             caveats="" if number.is_absent else CAVEAT.join(caveats(number)),
+            about=CAVEAT.join(about(number)),
+            source=made_by,
         )
         for number in numbers
     ])  # fmt: skip
 
 
-def said(numbers: Iterable[Measured], what: Literal["given", "caveats"]) -> list[str]:
-    """What the methods of these numbers had, or the caveats of the numbers, each part once.
+def said(numbers: Iterable[Measured], what: Literal["given", "caveats", "about"]) -> list[str]:
+    """What the methods of these numbers had, the caveats of the numbers, or what they are about, each part once.
 
     Examples:
       >>> said([Measured("gae", "bias", 0.0, given="a; b"), Measured("c3", "bias", 0.0, given="b")], "given")

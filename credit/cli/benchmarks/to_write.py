@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import importlib.metadata
-import json
 import math
-import subprocess
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
-from credit import __version__
 from credit.cli.benchmarks.measured import (
     AT_EDGE,
     EQUAL,
@@ -25,9 +19,10 @@ from credit.cli.benchmarks.measured import (
     unbounded,
 )
 from credit.cli.shared.answers import stdout, words
+from credit.cli.shared.provenance import release
 from credit.methods.own_functions import is_own
 
-__all__ = ["commit_of", "of_release", "print_to_write", "to_write"]
+__all__ = ["of_release", "print_to_write", "to_write"]
 
 SUBJECTS = {
     "bias": {
@@ -134,27 +129,7 @@ def _of_quantity(numbers: Sequence[Measured], quantity: str) -> list[list[str]]:
 
 def of_release(bench: str) -> str:
     """The sentence on what made a number: the command, the release, and the commit of what was not released."""
-    of = ", ".join(filter(None, [__version__, commit_of(Path(__file__))]))
-    return f"Source: `credit bench {bench}` of orchestration-credit {of}."
-
-
-@functools.cache
-def commit_of(file: Path) -> str:
-    """The commit from which a file of the package was installed or is run, in words; "" of a release."""
-    try:
-        installed = importlib.metadata.distribution("orchestration-credit").read_text("direct_url.json")
-    except importlib.metadata.PackageNotFoundError:
-        installed = None
-    if commit := json.loads(installed or "{}").get("vcs_info", {}).get("commit_id", ""):
-        return f"commit {commit[:12]}"
-    git = ["git", "-C", str(file.parent)]
-    try:
-        subprocess.run([*git, "ls-files", "--error-unmatch", file.name], check=True, capture_output=True)
-        told = subprocess.run([*git, "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12"], check=True,
-                              capture_output=True, text=True).stdout.strip()  # fmt: skip
-    except (OSError, subprocess.CalledProcessError):
-        return ""
-    return f"commit {told.removesuffix('-dirty')}{' with changes' * told.endswith('-dirty')}"
+    return f"Source: `credit bench {bench}` of {release()}."
 
 
 def print_to_write(sentences: Iterable[str]) -> None:

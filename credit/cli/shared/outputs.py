@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.shared.answers import stderr, words
+from credit.cli.shared.provenance import source
 from graphs.errors import CreditError
 from graphs.text import counted
 
@@ -189,7 +190,7 @@ def save_picture(figure: Figure, path: Path) -> None:
     dpi = look.pop("dpi", DPI)
     refine(figure, **look, larger=meta.get(CHECKED, False))
     with atomic_write(path) as file:
-        write_figure(figure, file, path.suffix.lstrip("."), dpi)
+        write_figure(figure, file, path.suffix.lstrip("."), dpi, source())
     size = tuple(map(float, figure.get_size_inches()))
     no_room = look.get("size") not in (None, size)
     larger = f" at {size[0]:g}x{size[1]:g} inches: its numbers have no room in the size that was asked for" * no_room

@@ -35,7 +35,8 @@ from credit.cli.benchmarks.bench_train import _numbers as of_training
 from credit.cli.benchmarks.bench_truth import _less
 from credit.cli.benchmarks.long_table import Column, Told, in_blocks, latex, of_benchmarks, save_numbers
 from credit.cli.benchmarks.measured import OPTIONS, Measured, brackets, of_all_sizes, of_run, table_of, with_absent
-from credit.cli.benchmarks.to_write import SUBJECTS, commit_of, to_write
+from credit.cli.benchmarks.to_write import SUBJECTS, to_write
+from credit.cli.shared.provenance import commit_of
 from credit.methods.own_functions import function_of, own_name
 from graphs.worlds.micro.orchestration import Micro
 
@@ -151,7 +152,8 @@ def test_latex_of_training_has_the_marks_and_the_words_of_the_screen(tmp_path: P
     numbers = of_run(of_training(compared, 4, rates), "train", of_number)
     path, notes = tmp_path / "t.tex", _notes(_about(compared, rates, ()))
     save_numbers(numbers, path, notes)
-    assert path.read_text().startswith("% needs \\usepackage{booktabs}\n\\begin{table}\n")
+    comments = "% orchestration-credit 0.1.0[^\n]*\n% needs \\\\usepackage{booktabs}\n"
+    assert re.match(comments + r"\\begin{table}\n", path.read_text())
     tables = {re.search(r"label{tab:t-(.*)}", text)[1]: text for text in path.read_text().split(r"\caption{")[1:]}  # type: ignore[index]
     assert list(tables) == ["rate", "area", "final", "events-to-90", "area-less-that-of-rloo", "ahead"]
     assert all(
@@ -201,6 +203,45 @@ def test_what_is_left_out_has_no_columns_of_sizes_in_which_it_is_not_tried() -> 
         assert r"\caption{bias (w, groups of 4)}" in text and "left out: c3 (too many)\\par\nof one trace" in text
     alone = with_absent(numbers[1:2], [Absent("critic", "w", "no")])
     assert [number.group_size for number in alone] == [1, 1]
+
+
+OF_MINE = """from graphs.worlds import TeamWorld
+from graphs.worlds.micro.orchestration import Decision, Micro
+from graphs.event_types import EventType
+
+two = Micro("two", "Two agents must agree.", lambda h: Decision(f"a{len(h)}", EventType.MESSAGE, 2, sees=h)
+            if len(h) < 2 else None, lambda h: ((1.0, float(h[0] == h[1])),))
+desk = TeamWorld("hierarchical", agents=4, events=20, kind="pivotal", group_size=4)
+"""
+
+
+def test_every_file_says_what_made_it_and_what_happens_in_its_worlds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`bench table -o` lost the definitions of worlds, and no file had the release, the commit or the command."""
+    (tmp_path / "worlds_of_mine.py").write_text(OF_MINE)
+    monkeypatch.chdir(tmp_path)
+    pictures = []
+    for suffix in ("pdf", "png", "svg"):
+        call = ["bench", "bias", "-m", "rloo", "--world", "relay-and,worlds_of_mine:two", "--json", "-o", "b.csv"]
+        found = CliRunner().invoke(cli, [*call, "--plot", f"b.{suffix}"])
+        assert found.exit_code == 0, found.output
+        pictures.append((Path(f"b.{suffix}").read_bytes(), json.loads(found.stdout)["source"]))
+    for picture, source in pictures:
+        assert source.startswith("orchestration-credit 0.1.0") and source.encode() in picture
+        assert "; credit bench bias -m rloo --world relay-and,worlds_of_mine:two --json -o b.csv" in source
+    truth = "bench truth -m rloo --world worlds_of_mine:desk --traces 8 -o t.csv"
+    assert CliRunner().invoke(cli, truth.split()).exit_code == 0
+    for files in (["b.csv", "t.csv"], ["b.csv"]):
+        assert CliRunner().invoke(cli, ["bench", "table", *files, "-o", "j.tex"]).exit_code == 0
+        joint = Path("j.tex").read_text()
+        assert f"% {pictures[-1][1]}\n" in joint and f"credit bench table {' '.join(files)} -o j.tex\n" in joint
+        assert "exact numbers, by enumeration of all batches" in joint and "two: Two agents must agree" in joint
+        assert "Two agents must agree" in joint and ("topology hierarchical" in joint) == ("t.csv" in files)
+        assert ("outcomes of the kind pivotal" in joint) == ("t.csv" in files)
+    rows = pyarrow.csv.read_csv("b.csv").drop_columns(["about", "source"])
+    pyarrow.csv.write_csv(rows, "b.csv")  # as earlier releases wrote it
+    assert CliRunner().invoke(cli, ["bench", "table", "b.csv"]).exit_code == 0
 
 
 GIVEN = {
@@ -288,7 +329,7 @@ def test_a_difference_of_training_is_no_finding_where_none_was_tested() -> None:
     def sentence(seeds: int) -> str:
         compared = cells([
             row | {"task": task, "signal": name, "seed": seed, "mean_return": of[seed % 6] / (1 + k)}
-            for k, task in enumerate(("one", "two")) for name, of in values.items() for seed in range(seeds)
+            for k, task in enumerate(("pivotal", "additive")) for name, of in values.items() for seed in range(seeds)
         ])  # fmt: skip
         settings, rates = TrainingSettings(), (0.2, 0.4)
         found = of_run(
@@ -301,7 +342,7 @@ def test_a_difference_of_training_is_no_finding_where_none_was_tested() -> None:
     told = re.sub(r" \([^()]* to [^()]*\)", "", told)
     assert " is 0.650 for mine:a and 0.750 for rloo. It is the median over seeds. The median of the " in told
     assert " differences by seed is -0.050. No test was possible: with 2 " in told
-    assert "comparisons the signed-rank test takes 7 seeds, this run has 6. Conditions: one, groups of 4. " in told
+    assert "comparisons the signed-rank test takes 7 seeds, this run has 6. Conditions: pivotal, groups of 4. " in told
     assert "the difference is largest there, which its interval does not allow for. The rates of rloo and " in told
     assert " and mine:a are at the edge of those tried. " in told
     assert ". The signed-rank test over seeds has p < 0.05 after Holm's correction over the table. " in sentence(12)
@@ -899,7 +940,7 @@ def test_floats_are_few_and_captions_name_what_all_of_a_float_is_of(tmp_path: Pa
 
     def floats(*further: str) -> tuple[list[str], list[str]]:
         _table(tmp_path / "a.csv", "-o", tmp_path / "a.tex", "--width", "240", *further)
-        text = (tmp_path / "a.tex").read_text()
+        text = (tmp_path / "a.tex").read_text().partition("% needs")[2]
         return re.findall(r"\\caption{(.*)}\n", text), text.split(r"\end{table}")[:-1]
 
     captions, texts = floats()

@@ -325,7 +325,10 @@ def test_a_logarithmic_axis_has_numbers_enough_to_read_a_distance(top: float) ->
 def test_cosines_that_are_all_near_1_fill_their_panel() -> None:
     """All stood in 0.91 to 1 of an axis from 0 to 1; the legend of closed forms showed a dashed line as a solid one."""
     for values, start in (((0.914, 1.0), 0.895), ((0.3, 1.0), -0.05), ((1.0, 1.0), 0.895)):
-        rows = [row(name, "w", 0.5, cosine=value) for name, value in zip("ab", values, strict=True)]
+        rows: list[Any] = [
+            SimpleNamespace(method=name, world="w", k=3, cosine=value, answered=1.0)
+            for name, value in zip("ab", values, strict=True)
+        ]
         assert draw_methods(rows, scores=["cosine"]).axes[0].get_xlim() == pytest.approx(
             (start, 1.05 if start < 0 else 1.005)
         )
@@ -365,6 +368,9 @@ def test_bands_are_explained_in_the_figure() -> None:
     def stated(**options: Any) -> str:
         return " ".join(draw_snr_report(report, **options).legends[0].get_title().get_text().split())
 
+    for few, names in ((Report(points[:1], [], {}), None), (report, ["gae"])):  # numpy's words were no answer
+        with pytest.raises(CreditError, match=r"has points at two lengths; expected two lengths or more"):
+            draw_snr_report(few, names=names)
     assert BANDS in stated() and PAIRS in stated()
     assert PAIRS not in stated(names=["rloo"]) and PAIRS not in stated(equal_cost=True)
 
