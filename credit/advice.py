@@ -12,7 +12,7 @@ import dataclasses
 import re
 import shlex
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,8 @@ from credit.advice_trial import Trial, try_advice, try_beside
 from credit.bias_in_log import OnLog, on_log
 from credit.methods.absent_outcomes import action_counts, found_instead, left_out, spoilt_rows
 from credit.methods.availability import Availability, availability
-from credit.methods.logged_siblings import has_joint_turns
 from credit.methods.registry import METHODS
-from credit.methods.running import optional_evidence
+from credit.methods.running import optional_evidence, run_part
 from credit.methods.survey_questions import Question, answer_questions
 from credit.methods.units_apart import alike_in_log
 from credit.replay.luck_share import luck_of_log
@@ -31,6 +30,7 @@ from credit.reports.corpus import survey
 from credit.reports.own_outcomes import has_agent_outcomes, said_of_odd
 from credit.reports.trace_returns import precision_notes
 from credit.telling_apart import NOTHING_DISTINGUISHES, apart_by_events
+from estimators.composition.increments import states_twice
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError, MissingColumnWarning
 from graphs.event_graph import KINDS
@@ -238,7 +238,8 @@ def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
     allowed = {branch.method: branch for branch in branches if branch.method}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MissingColumnWarning)  # of methods that nobody asked for; the branches say it
-        trial = try_advice(traces, baseline, compose, _controls(traces), allowed)
+        controls = _controls(traces)
+        trial = try_advice(traces, baseline, compose, controls, allowed)
         trial = dataclasses.replace(trial, beside=try_beside(traces))
     return Advice(
         branches=branches,
@@ -246,7 +247,7 @@ def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
         baseline=baseline,
         compose=compose,
         luck=_luck(traces),
-        warnings=tuple(_warnings(traces, (*compose, *trial.claims))),
+        warnings=tuple(_warnings(traces, (*compose, *trial.claims), controls)),
         inputs=tuple(inputs),
         trial=trial,
     )
@@ -277,14 +278,12 @@ def _recommended(traces: Traces) -> tuple[tuple[Branch, ...], str, tuple[str, ..
     states = availability(traces)
     branches = tuple(_branch(traces, unit, methods, states) for unit, methods in BRANCHES)
     baseline = branches[0].method
-    joint = has_joint_turns(traces)  # whose increments no sum over a trace can hold
     methods = [name for name in dict.fromkeys(branch.method for branch in branches) if name]
     claims = [
         name
         for name in methods
         # An increment, or a return by values of what was chosen: a ledger takes no other.
-        if (METHODS[name].estimand == "increment" or "value" in METHODS[name].needs)
-        and not (joint and "context" in METHODS[name].needs)
+        if (METHODS[name].estimand == "increment" or "value" in METHODS[name].needs) and not _of_turns(traces, name)
     ]
     if not claims and _pays_events(traces):
         claims = [name for name in methods if name == "turn_baseline"]
@@ -293,12 +292,13 @@ def _recommended(traces: Traces) -> tuple[tuple[Branch, ...], str, tuple[str, ..
 
 def _controls(traces: Traces) -> dict[str, OnLog]:
     """The methods whose claims `control` may take, whichever a branch prefers, and what is known of them."""
-    states, joint = availability(traces), has_joint_turns(traces)
-    return {
-        name: on_log(traces, name, control=True)
-        for name in CENTRED
-        if states[name].state == "computable" and not (joint and "context" in METHODS[name].needs)
-    }
+    states = availability(traces)
+    return {name: on_log(traces, name, control=True) for name in CENTRED if states[name].state == "computable"}
+
+
+def _of_turns(traces: Traces, name: str) -> bool:
+    """Whether siblings give all actions of a joint turn the turn's number, which no sum over a trace can hold."""
+    return "context" in METHODS[name].needs and bool(states_twice(traces.graph, run_part(traces, name)))
 
 
 def _luck(traces: Traces) -> str:
@@ -450,7 +450,7 @@ def _pays_events(traces: Traces) -> bool:
     return rewards is not None and bool(np.any(rewards.array[rewards.mask] != 0))
 
 
-def _warnings(traces: Traces, claims: Sequence[str]) -> list[str]:
+def _warnings(traces: Traces, claims: Sequence[str], controls: Collection[str]) -> list[str]:
     corpus = survey(traces)
     lines = []
     if len(corpus.unscored) == corpus.traces:
@@ -487,6 +487,6 @@ def _warnings(traces: Traces, claims: Sequence[str]) -> list[str]:
             "rewards at events tell no actions of a trace apart by discounted_return or turn_baseline; log siblings or "
             "values"
         )
-    elif not claims and not has_agent_outcomes(traces):
+    elif not claims and not controls and not has_agent_outcomes(traces):
         lines.append(f"{NOTHING_DISTINGUISHES}; log siblings or values")
     return lines

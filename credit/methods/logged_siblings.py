@@ -7,7 +7,7 @@ import numpy as np
 from graphs.replay_clusters import first_of_decision
 from graphs.traces.batch import Traces
 
-__all__ = ["has_joint_turns", "why_no_siblings"]
+__all__ = ["why_no_siblings"]
 
 
 def why_no_siblings(traces: Traces) -> str:
@@ -33,12 +33,6 @@ def why_no_siblings(traces: Traces) -> str:
     if not len(logged):
         return "no action has both a context and a node, without which its draw is not known from another trace's"
     return "no context has two alternatives: sample siblings of an action from the same frozen prompt"
-
-
-def has_joint_turns(traces: Traces) -> bool:
-    """Whether a trace has two actions in one context."""
-    begin = _decisions(traces) if "context" in traces.evidence else np.zeros(0)
-    return bool((begin != np.arange(len(begin))).any())
 
 
 def _decisions(traces: Traces) -> np.ndarray:

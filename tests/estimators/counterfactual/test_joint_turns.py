@@ -400,4 +400,23 @@ def test_a_ledger_refuses_increments_of_joint_turns(node: list[str]) -> None:
     assert "joint turn" in estimators.control_advantage(graph, reward, [claim]).refused["c3"]
     advice = credit.choose(rows.traces)
     assert "c3" in [branch.method for branch in advice.branches]
-    assert "c3" not in advice.compose
+    assert "c3" not in advice.compose and "joint turn" in advice.trial.refused["control"]
+
+
+def test_siblings_of_a_later_action_are_claims_beside_a_round_without_any() -> None:
+    """Two agents that shared a context put all siblings of their log out of `choose`, without a word."""
+    draw, n = np.random.default_rng(5), 120
+    trace, draws = np.repeat(np.arange(n), 3), np.arange(n)
+    better = draw.random(n) < 0.5
+    _, _, rows = credit.from_columns(
+        group=trace // 12, trace=trace, agent=["x", "y", "w"] * n,
+        reward=np.repeat((draw.random(n) < 0.2 + 0.6 * better).astype(float), 3),
+        evidence={
+            "context": [name for k in draws for name in (f"{k // 3}.r", f"{k // 3}.r", f"{k // 3}.w")],
+            "node": [name for k in draws for name in (None, None, f"{k}.w")],
+            "alternative": [name for k in draws for name in (None, None, f"w{better[k]:d}")],
+        },
+    )  # fmt: skip
+    advice = credit.choose(rows.traces)
+    assert advice.trial.claims == advice.compose == ("c3",) and not advice.trial.refused
+    assert not [line for line in advice.warnings if "nothing in the log" in line]
