@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Self
 
 from credit.reports.cause_evidence import CauseEvidence
+from credit.reports.mostly_of import MostlyOf
 from graphs.text import begin_of, counted, printable
 
 __all__ = ["NAME", "LeadingCause", "LeadingCauses", "OneSide", "told_causes"]
@@ -78,8 +79,7 @@ class LeadingCause:
       where_varied: as of `UnitCounts`, of who takes part that is beyond chance within tasks; None elsewhere.
       of_kind: the kind of these tasks, where all are of one of several, or the one in which it holds alone or mostly
         (`of_one_kind`); "" elsewhere. Counts are of this kind.
-      mostly_of: else, of who takes part within kinds, the one of most such runs, and of how many; None of no more than
-        half.
+      mostly_of: else, the kind of most traces that have it, beyond chance (`mostly_of`); None without one.
       sides: what `--sides` takes to compare the runs of two models of an agent, where it is one of these; "" elsewhere.
       one_side: the side that alone has it, of what failed traces have more often where sides are not told apart, and is
         not beyond chance within that side; None elsewhere.
@@ -117,7 +117,7 @@ class LeadingCause:
     of_team: bool = False
     where_varied: tuple[int, int, int, int, int] | None = None
     of_kind: str = ""
-    mostly_of: tuple[str, int] | None = None
+    mostly_of: MostlyOf | None = None
     sides: str = ""
     one_side: OneSide | None = None
     in_time: str = ""
@@ -129,13 +129,15 @@ class LeadingCause:
         more = (f"{self.lacking} more lack{'s' * (self.lacking == 1)} lines" if self.lacking else "",
                 f"of {self.untold} more the log does not tell" if self.untold else "")  # fmt: skip
         beside = f" ({', '.join(filter(None, more))})" if any(more) else ""
+        mostly = f", {self.mostly_of.told()}" if self.mostly_of else ""
         having = self.traces if self.failed is None else self.failed + (self.succeeded or 0)
         of_these = "all of these" if self.passed_over == having else f"{self.passed_over} of these {having}"
         then = f"; in {of_these} the tool worked later, for other calls" if self.passed_over else ""
         late = f"; {self.late}" if self.late else ""
         if self.failed is None:
             but = " without an outcome" if self.others else ""
-            return f"{self.words}{said} in {self.traces} of {counted(self.of_traces, 'trace')}{but}{then}{late}{beside}"
+            those = f"{self.traces} of {counted(self.of_traces, 'trace')}{but}"
+            return f"{self.words}{said} in {those}{then}{late}{mostly}{beside}"
         bad, good = self.kinds
         chance = ""
         if self.evidence is not None:
@@ -160,12 +162,11 @@ class LeadingCause:
             noun = "task" if self.evidence is None else self.evidence.noun
             within = f"within {counted(tasks, noun)}{of_kind} with such runs and others, "
             within *= not of_kind or noun == "task"  # the words name the kind
-            mostly = f", {self.mostly_of[1]} of kind {printable(self.mostly_of[0], NAME)}," if self.mostly_of else ""
-            told = f"{within}{won} of {some} such runs{mostly} {did} and {rest} of {others} others"
-            return f"{self.words}{said}: {told}{chance}{beside}"
+            told = f"{within}{won} of {some} such runs {did} and {rest} of {others} others"
+            return f"{self.words}{said}: {told}{chance}{mostly}{beside}"
         return (
             f"{self.words}{said} in {self.failed} of {self.of_failed} {bad} traces{of_kind} and "
-            f"{self.succeeded} of {self.of_succeeded} {good} ones{chance}{then}{beside}"
+            f"{self.succeeded} of {self.of_succeeded} {good} ones{chance}{then}{mostly}{beside}"
         )
 
 

@@ -22,6 +22,7 @@ from credit.reports.judged_traces import JudgedTraces, judged_traces
 from credit.reports.last_acts import LastActs
 from credit.reports.leading_cause import NAME, LeadingCause, LeadingCauses, OneSide
 from credit.reports.missing_lines import lacking_traces
+from credit.reports.mostly_of import mostly_of
 from credit.reports.shown_example import example_kinds, shown_example
 from credit.reports.task_kinds import every_kind, only_kind
 from credit.reports.tool_calls import ToolCalls
@@ -123,7 +124,7 @@ def leading_causes(
 
     def told(i: int, row: int, text: str) -> LeadingCause:
         odd = tests[i].odd and not tests[i].sure
-        one, at = found[i].one, _where_told(traces, found[i], by[i], of_kind[i], judged, sure=tests[i].sure > 0)
+        one, at = found[i].one, _where_told(traces, found[i], by[i], of_kind[i], sure=tests[i].sure > 0)
         words = f"runs of kind {printable(at.kind, NAME)}{one.words.removeprefix('runs')}" if at.single else one.words
         return LeadingCause(
             words=words,
@@ -154,7 +155,7 @@ def leading_causes(
             of_team=one.of_team,
             where_varied=at.varied.where_varied() if at.varied else None,
             of_kind=at.kind,
-            mostly_of=at.mostly,
+            mostly_of=None if at.kind else mostly_of(traces, at.having, at.tells & counted_ones, len(named)),
             sides=one.sides,
             one_side=alone[i],
             in_time=_in_time(traces, at.having, one.tells, side) if one.test is not None else "",
@@ -175,21 +176,17 @@ class _Where(NamedTuple):
     """The traces that a cause is told of: that have it, and that tell whether they do: bool [traces].
 
     `varied`: the tasks, or kinds, with runs that have it and others, which a cause of who takes part is told of, as an
-    agent is right in others. `kind`: of all of these; `mostly`: of more than half, with how many. `single`: whether it
-    is compared within kinds and is of one.
+    agent is right in others. `kind`: of all of these. `single`: whether it is compared within kinds and is of one.
     """
 
     having: np.ndarray
     tells: np.ndarray
     varied: UnitCounts | None = None
     kind: str = ""
-    mostly: tuple[str, int] | None = None
     single: bool = False
 
 
-def _where_told(
-    traces: Traces, of: Counted, by: ComparedKinds | None, of_kind: int, judged: JudgedTraces, *, sure: bool
-) -> _Where:
+def _where_told(traces: Traces, of: Counted, by: ComparedKinds | None, of_kind: int, *, sure: bool) -> _Where:
     names, kinds = every_kind(traces)
     tells = of.one.tells & (kinds == of_kind) if of_kind >= 0 else of.one.tells
     kind = names[of_kind] if of_kind >= 0 else ""
@@ -200,10 +197,7 @@ def _where_told(
     rows = by.rows[by.of_traces(of.value, varied.varied)]
     tells = tells & np.isin(np.arange(len(tells)), rows)
     having, kind = of.having & tells, kind or only_kind(traces, rows)
-    count = np.bincount(kinds[having & (judged.failed | judged.succeeded) & (kinds >= 0)], minlength=1)
-    most = by.single is not None and not kind and count.max() > count.sum() / 2
-    mostly = (names[int(count.argmax())], int(count.max())) if most else None
-    return _Where(having, tells, varied, kind, mostly, single=by.single is not None and kind != "")
+    return _Where(having, tells, varied, kind, single=by.single is not None and kind != "")
 
 
 def _asked(traces: Traces, one: Candidate) -> np.ndarray:

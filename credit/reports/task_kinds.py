@@ -12,7 +12,7 @@ from credit.reports.tasks import task_ids
 from graphs.text import part_of, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["MOST_KINDS", "every_kind", "failed_by_kind", "only_kind", "task_kinds"]
+__all__ = ["MOST_KINDS", "SEVERAL", "every_kind", "failed_by_kind", "only_kind", "task_kinds"]
 
 MOST_KINDS = 8
 """Kinds that are shown, those of most tasks."""

@@ -109,9 +109,9 @@ def test_a_cause_of_several_kinds_names_the_one_of_most_such_runs(worlds: int) -
         found += causes(requests(random, runs=300, wrong="cancel", loss=0.5, harm=0.7, strays=0.12))
     told = [one for one in found if one.mostly_of]
     assert told and all(
-        f" such runs, {one.mostly_of[1]} of kind {one.mostly_of[0]}, succ" in one.told()
+        f", mostly of kind {most.kind} ({most.having} of its {most.of} traces, " in one.told()
         for one in told
-        if one.mostly_of
+        if (most := one.mostly_of)
     )
 
 
@@ -130,7 +130,7 @@ def test_an_agent_that_acts_rightly_in_most_runs_of_a_kind_is_counted_in_others(
     for _ in range(12):
         found += causes(requests(random, runs=300, wrong="cancel", loss=0.6, strays=0.1, harm=0.3, hardest=0.3))
     acting = [one for one in found if re.search(r"in which \w+ acts", one.words)]
-    homes = [(one.words.split(" acts")[0], (one.mostly_of or (one.of_kind, 0))[0]) for one in acting]
+    homes = [(one.words.split(" acts")[0], one.mostly_of.kind if one.mostly_of else one.of_kind) for one in acting]
     assert len(acting) >= 6
     assert not any(kind and words.endswith(AGENTS[KINDS.index(kind) // 2]) for words, kind in homes)
 
