@@ -83,7 +83,7 @@ class Seen(NamedTuple):
       keyless: whether an action has no number for want of its key, or of a trace other than its replays with it.
       rewarded: whether events have rewards of their own; None where they may, and none has any here.
       refused: whether actions of agents at once are refused.
-      ordered: whether the order in which rows of agents at once stand moves the numbers.
+      last_gains: whether the last row of agents at once gains what all brought.
     """
 
     repeated: bool
@@ -91,7 +91,7 @@ class Seen(NamedTuple):
     keyless: bool
     rewarded: bool | None
     refused: bool = True
-    ordered: bool = True
+    last_gains: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -353,7 +353,7 @@ most; at lambda_=1 none do')
         if self.order == "turns":
             return ", and so do agents at once, whose actions it refuses" if seen is None or seen.refused else ""
         reads = given.get("along") == "trace" and self.reads_rounds(given, ())
-        said = reads and (seen is None or seen.ordered)
+        said = reads and (seen is None or seen.last_gains)
         return ", and so do agents at once, of whom the last row gets the most" if said else ""
 
     def _compares_by_key(self, options: Mapping[str, Any]) -> bool:

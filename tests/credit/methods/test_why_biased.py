@@ -88,7 +88,7 @@ def test_a_mean_that_is_said_to_contain_the_trace_moves_with_its_outcome(name: s
     ("method", "at_once", "after", "said"),
     [("gae", True, False, "and so do agents at once, of whom the last row gets the most; at lambda_=1"),
      ("gae", False, False, ""), ("critic", True, False, "and so do agents at once, whose actions it refuses"),
-     ("critic", False, False, ""), ("critic", True, True, "")],
+     ("critic", False, False, ""), ("critic", True, True, ""), ("gae", True, True, "")],
 )  # fmt: skip
 def test_a_bias_of_agents_at_once_is_said_where_the_log_has_it(
     method: str, at_once: bool, after: bool, said: str
@@ -96,7 +96,8 @@ def test_a_bias_of_agents_at_once_is_said_where_the_log_has_it(
     """A fitted critic values what each of a round did, and was said to refuse actions, of which it had answered all."""
     evidence = {"value": [0.5] * 6, "context": [*"uuvvww"] if at_once else [*"uvwxyz"]}
     _, _, rows = credit.from_columns(**ROWS, reward=[1.0, 1, 0, 0, 0, 0], evidence=evidence)
-    traces, arrays = rows.traces, {"value_after": np.asarray(rows.evidence["value"])} if after else {}
+    value, given = np.asarray(rows.evidence["value"]), ("value", "value_after")[: 1 + (method == "critic")]
+    traces, arrays = rows.traces, dict.fromkeys(given if after else (), value)
     summary, words = Summary(), f"{WRONG}, {said}" if said else WRONG
     with warnings.catch_warnings(action="ignore"):
         result = credit.run(traces, method, **arrays)
