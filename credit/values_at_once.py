@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credit.methods.method_row import Method
+from credit.methods.registry import METHODS
+from estimators.base import Credit
 from graphs.event_graph import EventGraph
 from graphs.text import counted
 from graphs.traces.batch import Traces
@@ -51,6 +53,30 @@ class Rounds(NamedTuple):
     def read(self, several: bool, one: bool) -> Rounds:
         """Those whose order moves numbers of a method, as of `reads_rounds`."""
         return Rounds(self.several if several else 0, self.one if one else 0)
+
+    def read_by(self, result: Credit, given: Collection[str]) -> str:
+        """That a result reads the order of rows in them, by its method and the options of its recursion; else "".
+
+        Args:
+          result: of a method on the batch.
+          given: names of evidence that the batch has.
+
+        Examples:
+          >>> import credit
+          >>> graph, reward, rows = credit.from_columns(
+          ...     group=[0] * 2, trace=["a"] * 2, reward=[1.0] * 2, evidence={"value": [0.5] * 2})
+          >>> results = [credit.gae(graph, reward, value=rows.evidence["value"], lambda_=x) for x in (0.5, 1.0)]
+          >>> [Rounds(several=1).read_by(result, ["value"])[:28] for result in results]
+          ['gae reads which action comes', '']
+        """
+        method, how = METHODS.get(result.source), result.recursion
+        if method is None or self == Rounds():
+            return ""
+        options: dict[str, Any] = {} if how is None else {"along": how.along}
+        for name in ("discount", "lambda_") if how is not None else ():
+            options[name] = float(np.min(np.asarray(getattr(how, name))))
+        said = self.read(*reads_rounds(method, options, given)).said
+        return said and f"{result.source} {said}"
 
     @property
     def said(self) -> str:

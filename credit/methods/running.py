@@ -128,6 +128,8 @@ def run(
         warnings.warn(note, PrecisionWarning, stacklevel=3)
     for words in _what_is_missing(traces, method, arguments, None if rows is None else rows.names):
         warnings.warn(words, MissingColumnWarning, stacklevel=3)
+        if rows is not None:
+            rows.names.told.add(words)
     unused = unused_rewards(method, rewarded(traces), own_outcome=credit.own_outcome)
     if unused and "event_reward" not in arguments:
         warnings.warn(unused, UnusedRewardsWarning, stacklevel=3)

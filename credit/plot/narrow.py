@@ -36,6 +36,7 @@ LEAST = 0.7  # inches: a panel that is less high shows nothing
 MIDDLE = 7 / 6  # of the least type: tried before it
 ROW, DOT = 9.5, 3.0  # points: from one row of markers to the next at least, and the smallest marker
 PAGE = (7.0, 9.0)  # inches: what a page of a paper has for a picture
+STEP = 0.5  # inches: from one proposed height to the next
 TITLE = 0.9  # of the width: the title of a legend below takes no longer lines, which at some resolutions are wider
 LINES = 4  # of a label along x: one that takes more has no room
 NAMES = 0.3  # of the width: names along an axis that take more are set smaller
@@ -230,12 +231,13 @@ def _fits(figure: Figure, smallest: float) -> bool:
 
 
 def _size_with_room(figure: Figure, least: float) -> tuple[float, float] | None:
-    """A larger size that the picture fits: as wide, or as wide as a page, and no higher than one.
+    """The least larger size that the picture fits, by `STEP`: as wide, else as wide as a page, and no higher than one.
 
     What fits a size fits a higher one, so the highest is tried first and then the middle one.
     """
     width, height = figure.get_size_inches()
-    as_wide = [(width, factor * height) for factor in (2, 3)]
+    heights = np.arange(np.floor(height / STEP + 1.001) * STEP, PAGE[1] + 0.01, STEP)
+    as_wide = [(width, float(one)) for one in (heights if height <= PAGE[1] else (2 * height, 3 * height))]
     of_page = [(PAGE[0], part * PAGE[1]) for part in (0.25, 0.5, 0.75, 1) if PAGE[0] > width]
 
     def fits(size: tuple[float, float]) -> bool:

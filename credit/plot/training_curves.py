@@ -104,7 +104,7 @@ def draw_training(
     for panel in panels[: len(drawn) : columns]:  # the first of each line
         panel.set_ylabel("way to the best policy\n[share]", fontsize=9)
     for panel in panels[max(len(drawn) - columns, 0) : len(drawn)]:  # those with no panel below
-        panel.set_xlabel("budget spent", fontsize=9)
+        panel.set_xlabel("budget spent [share]", fontsize=9)
         panel.tick_params(labelbottom=True)
     of = "their" if len(banded) == len(signals) else ", ".join(map(shown_name, banded))
     told = _drawn(len({row["seed"] for row in rows}), of)

@@ -86,8 +86,13 @@ def draw_truth(
         axes.set_yticks(range(len(methods)), names, fontsize=8, parse_math=False)
     if title:
         figure.suptitle(printable(title, 120), x=0.01, ha="left", fontsize=10, parse_math=False)
-    groups = f"groups of {sizes[0]}" if sizes[0] and len(sizes) == 1 else ""
+    counts = " to ".join(f"{n:,}" for n in sorted({f(row.groups for row in rows) for f in (min, max)}))
+    of_size = f"groups of {sizes[0]} traces" if sizes[0] and len(sizes) == 1 else "groups"
+    groups = f"{counts} {of_size}" if counts != "0" else ""
+    bars = (
+        "bars: 95 % intervals" if any(np.isfinite([row.slope_low, row.correlation_low]).any() for row in rows) else ""
+    )
     refused = refused_caption((shown_name(row.method), row.answered) for row in rows)
-    stated = (groups, values, refused, absent_caption(absent, shown_name))
+    stated = (groups, bars, values, refused, absent_caption(absent, shown_name))
     key_of_series(figure, worlds, "; ".join(filter(None, stated)))
     return figure

@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from credit.tables.column_teams import Team
+from credit.values_at_once import Rounds
 from estimators.base import Credit, check_batch
-from graphs.errors import CreditError, UnusedRewardsWarning
+from graphs.errors import CreditError, MissingColumnWarning, UnusedRewardsWarning
 from graphs.event_graph import Array, EventGraph
 from graphs.look_alikes import look_alikes
 from graphs.text import counted, excerpt
@@ -51,6 +52,7 @@ class RowNames:
       sampled: the tokens of the rows, None where they were not given.
       untold: in words, where nothing tells the order of rows, of `untold_order`; else "".
       at_once: how many rounds have rows of several agents, and how many one agent's twice, of `rounds_at_once`.
+      told: what `credit.run` has said of the order of rows.
     """
 
     graph: EventGraph
@@ -67,6 +69,7 @@ class RowNames:
     sampled: Tokens | None = None
     untold: str = ""
     at_once: tuple[int, int] = (0, 0)
+    told: set[str] = dataclasses.field(default_factory=set)
     typed: tuple[str, ...] = ()
     offset: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, bool))
 
@@ -151,6 +154,8 @@ class Rows:
 
         Warns:
           UnusedRewardsWarning: rows have rewards of their own, and a `Credit` has the outcomes alone.
+          MissingColumnWarning: a `Credit` reads which action comes next, and agents act at once. `credit.run` may have
+            said so before.
 
         Examples:
           >>> import credit
@@ -168,6 +173,9 @@ class Rows:
                     text = f"event_reward of {counted(unpaid, 'row')} is not used: {result.source} has outcomes alone; "
                     text += "pass event_reward=rows.event_reward to the method, if it takes it"
                     warnings.warn(text, UnusedRewardsWarning, stacklevel=2)
+                said = Rounds(*self.names.at_once).read_by(result, self.evidence)
+                if said and said not in self.names.told:
+                    warnings.warn(said, MissingColumnWarning, stacklevel=2)
         if not hasattr(values, "shape"):
             kind = type(values).__name__
             raise CreditError(

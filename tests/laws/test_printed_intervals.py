@@ -54,6 +54,7 @@ PRINTED = {
     "metrics/success_costs": "credit/reports/test_interval_coverage.py::test_what_a_success_costs_is_covered",
     "plot/nested_bars": "",
     "plot/snr_curves": "credit/bench/test_bench_snr.py::test_bands_cover_and_slopes_have_intervals",
+    "plot/truth_dots": "credit/bench/test_bench_truth.py::test_intervals_cover_over_groups_drawn_by_seed",
     "plot/training_curves": "credit/reports/test_interval_coverage.py::"
     "test_intervals_of_medians_over_seeds_hold_the_median",
     "reports/judged_traces": "credit/test_failure_rates.py::test_intervals_of_corrected_rates_hold_the_rate",

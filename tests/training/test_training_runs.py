@@ -333,7 +333,7 @@ def test_the_command_prints_a_table_and_keeps_rows(tmp_path: Path) -> None:
     assert found.exit_code == 0, found.output
     assert "pivotal" in found.output and "events to 90" in found.output
     drawn = (tmp_path / "curves.svg").read_text()
-    assert all(text in drawn for text in ("<!-- pivotal -->", "<!-- zero -->", "<!-- budget spent -->"))
+    assert all(text in drawn for text in ("<!-- pivotal -->", "<!-- zero -->", "<!-- budget spent [share] -->"))
     assert [row["seed"] for row in json.loads(path.read_text())["rows"]] == [0, 1]
     wrong = CliRunner().invoke(cli, ["bench", "train", "-m", "magic", "--tasks", "pivotal"])
     assert wrong.exit_code != 0 and "no signal 'magic'" in str(wrong.output) + str(wrong.exception)

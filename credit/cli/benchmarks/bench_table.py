@@ -56,6 +56,7 @@ __all__ = ["table"]
 MAIN = ("bias", "cosine", "relative", "correlation", "snr", "area")
 COUNTS = ("cost", "traces", "events to 90 %")
 """Quantities without a fraction, of which training may not reach one."""
+_SENTENCE, _OF_INTERVAL = re.compile(r"(?<=[.]) "), re.compile(r"(intervals(?! and \*)|Bands)\b")
 _INTERVAL = re.compile(r" \([^()]* to [^()]*\)")
 Key = tuple[str, str, str]
 """A benchmark, a quantity, and of a difference the method whose number was subtracted."""
@@ -130,7 +131,11 @@ def table(
     told, alone = _legend(of_key, heads, found)
     for bench, of in told.items():
         caveats = said((n for n in shown if n.bench == bench), "caveats")
-        lines = [*refused(n for n in answered if n.bench == bench), *caveats]
+        if not intervals:  # what limits a mark remains
+            caveats = [
+                " ".join(part for part in _SENTENCE.split(line) if not _OF_INTERVAL.match(part)) for line in caveats
+            ]
+        lines = [*refused(n for n in answered if n.bench == bench), *filter(None, caveats)]
         of.notes.extend(f"{bench}: {line}" for line in lines)
     legend = [*(of.caption for of in told.values()), *(note for of in told.values() for note in of.notes), *alone]
     written = table_of([*shown, *(n for n in answered if _key(n) not in chosen)])

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["truth"]
 
+DRAWN = "drawn logs, at decisions with a choice"
 METHODS = ("rloo", "grpo", "dr_mas", "turn_baseline", "gae")
 NOTES = (
     "slope: of the advantage on the true increment, Σ A D / Σ D²; 1: all of the true credit is in the advantage, on "
@@ -139,7 +140,23 @@ def truth(
         check_room(
             lambda: picture(
                 [
-                    Match(name, world, 1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 1.0, group_size=k)
+                    Match(
+                        name,
+                        world,
+                        1,
+                        0.5,
+                        0.5,
+                        0.5,
+                        0.5,
+                        0.5,
+                        0.5,
+                        0.5,
+                        0.5,
+                        0.5,
+                        1.0,
+                        groups=traces // k,
+                        group_size=k,
+                    )
                     for world, k in places
                     for name in names
                 ]
@@ -174,7 +191,10 @@ def truth(
         "truth",
         lambda number: {name: getattr(teams[number.world or ""], name) for name in form} | draws,
         lambda name: values_given("truth", find_method(name).needs),
-        about=lambda number: ["drawn logs", f"{number.world}: outcomes of the kind {teams[number.world or ''].kind}"],
+        about=lambda number: [
+            DRAWN,
+            f"{number.world}: outcomes of the kind {teams[number.world or ''].kind}",
+        ],
     )
     legends = _legends(rows, less)
     save_numbers(numbers, table, legends | {"": legends["in brackets"]}, width)

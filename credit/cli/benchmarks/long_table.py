@@ -349,10 +349,15 @@ def of_benchmarks(
         for column in some:
             of_bench.setdefault(column.bench, []).extend(column.numbers)
         texts = []
+        sure = {bench: {n.confidence for n in of if n.confidence and "(" in n.cell} for bench, of in of_bench.items()}
+        unlike = len(set().union(*sure.values())) > 1
         for bench, numbers in of_bench.items():
             run, _, conditions = "".join(about[bench][:1]).partition(": ")
             of_run = ": ".join(filter(None, [run, ", ".join(filter(None, [*shared, conditions]))]))
-            all_of = "; ".join(filter(None, [of_run, *about[bench][1:]]))
+            kinds = [" and ".join(f"{100 * one:.2g} %" for one in sorted(sure[bench])) + " intervals"] * bool(
+                sure[bench]
+            )
+            all_of = "; ".join(filter(None, [of_run, *about[bench][1:], *kinds * unlike]))
             texts.append(holds(numbers) + (f" ({all_of})" if all_of else ""))
         return "; ".join(texts)
 

@@ -46,7 +46,7 @@ made first. not computable: no log holds what it needs. `credit methods NAME` sa
     examples="""
     credit methods
     credit methods rloo
-    credit methods rloo opo --bibtex
+    credit methods rloo,opo --bibtex
     credit methods --catalog
     credit methods runs/
     """,
@@ -73,6 +73,9 @@ def methods(
 
     The name of a method is that method, though a file is called so: write ./rloo for the file.
     """
+    if any("," in path for path in paths) and not any(Path(path).exists() for path in paths):
+        parts = tuple(part.strip() for path in paths for part in path.split(","))
+        paths = parts if bibtex or _are_names(parts) else paths
     if catalog:
         if paths:
             raise click.UsageError("--catalog lists the surveys' methods; expected it without a PATH")

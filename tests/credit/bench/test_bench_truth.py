@@ -402,14 +402,32 @@ def test_methods_of_replays_and_of_true_values_are_measured(drawn: Draw) -> None
 @pytest.mark.slow
 def test_the_picture_names_methods_and_worlds() -> None:
     rows = [
-        Match(method, world, 100, slope, slope - 0.2, slope + 0.1, 0.3, 0.2, 0.4, 0.6, 0.5, 0.7, 1.0)
+        Match(
+            method,
+            world,
+            100,
+            slope,
+            slope - 0.2,
+            slope + 0.1,
+            0.3,
+            0.2,
+            0.4,
+            0.6,
+            0.5,
+            0.7,
+            1.0,
+            groups=80,
+            group_size=5,
+        )
         for method, slope in (("rloo", 1.0), ("mine:_$x", 0.5), ("other", float("nan")))
         for world in KINDS
     ]
     figure = draw_truth(rows, title="one", values=GIVEN_VALUES["truth"])
     figure.draw_without_rendering()
     texts = {text.get_text() for text in figure.findobj(Text)}
-    assert {"rloo", "mine:_$x", "other", "one", GIVEN_VALUES["truth"], *KINDS} <= texts
+    assert {"rloo", "mine:_$x", "other", "one", *KINDS} <= texts
+    stated = figure.legends[0].get_title().get_text().replace("\n", " ")
+    assert stated == f"80 groups of 5 traces; bars: 95 % intervals; {GIVEN_VALUES['truth']}"
     box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
     assert box.x0 > -0.02 and box.y0 > -0.02 and box.x1 < width + 0.02 and box.y1 < height + 0.02
     with pytest.raises(CreditError, match="rows is empty"):

@@ -244,6 +244,31 @@ def test_every_file_says_what_made_it_and_what_happens_in_its_worlds(
     assert CliRunner().invoke(cli, ["bench", "table", "b.csv"]).exit_code == 0
 
 
+def test_a_table_of_unlike_intervals_says_which_are_whose_and_one_without_says_nothing_of_them(tmp_path: Path) -> None:
+    """One of 95 and of 99 % said so in notes alone, and `--no-intervals` left what limits intervals."""
+    one = Measured(
+        "rloo",
+        "slope",
+        1.0,
+        0.9,
+        1.1,
+        0.95,
+        bench="truth",
+        shown="1 (0.9 to 1.1)",
+        caveats="Bands are wide. Agents are alike | intervals are wide | intervals and * take the rate",
+    )
+    other = one._replace(quantity="snr", bench="snr", confidence=0.99)
+    told = {bench: Told("", (f"bench {bench}",), []) for bench in ("truth", "snr")}
+    columns = [Column(n.bench, n.quantity, "", {"rloo": n.cell}, [n]) for n in (one, other)]
+    caption = re.findall(r"\\caption{(.*)}", of_benchmarks(columns, ["rloo"], "j", told, []))[0]
+    assert r"(bench truth; 95~\% intervals)" in caption and r"(bench snr; 99~\% intervals)" in caption
+    assert "intervals" not in of_benchmarks(columns[:1], ["rloo"], "j", {"truth": told["truth"]}, [])
+    pyarrow.csv.write_csv(table_of([one]), tmp_path / "a.csv")
+    found = CliRunner().invoke(cli, ["bench", "table", str(tmp_path / "a.csv"), "-q", "slope", "--no-intervals"]).stdout
+    assert "Bands" not in found and "intervals are" not in found
+    assert "truth: Agents are alike\n" in found and "truth: intervals and * take the rate\n" in found
+
+
 GIVEN = {
     "bias": "-m gae -m rloo --world relay-and",
     "truth": "-m gae -m rloo --world pivotal --events 30 --traces 16",

@@ -78,6 +78,8 @@ def test_a_key_has_one_content_whatever_is_cited() -> None:
                 contents.setdefault(entry.split(",")[0], set()).add(entry)
     assert {key for key, entries in contents.items() if len(entries) > 1} == set() and len(contents) > 100
     shown = CliRunner().invoke(cli, ["methods", "opo", "verl_grpo", "prime_rl_grpo", "grpo", "--bibtex"]).stdout
+    joined = ["methods", "opo,verl_grpo, prime_rl_grpo,grpo", "--bibtex"]  # as `bench` takes them
+    assert CliRunner().invoke(cli, joined).stdout == shown
     keys = re.findall(r"@misc{(.*),", shown)
     assert keys == [
         "hao2025-2505.23585", "verl-compute_opo_outcome_advantage", "shao2024-2402.03300",

@@ -53,7 +53,8 @@ def bias(methods: int, places: int, absent: list[Absent]) -> Any:
 
 def truth(methods: int, places: int, absent: list[Absent]) -> Any:
     ends = {f"{field}{end}": 0.5 for field in ("slope", "correlation") for end in ("", "_low", "_high")}
-    rows: list[Any] = [SimpleNamespace(method=name, world=f"world-{place}", answered=0.5, group_size=6, **ends)
+    of_all: dict[str, Any] = {"answered": 0.5, "group_size": 6, "groups": 40, **ends}
+    rows: list[Any] = [SimpleNamespace(method=name, world=f"world-{place}", **of_all)
                        for place in range(places) for name in names_of(methods)]  # fmt: skip
     return draw_truth(rows, absent=absent)
 

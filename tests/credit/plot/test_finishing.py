@@ -392,6 +392,7 @@ def test_the_note_of_a_training_figure_takes_little_of_a_column() -> None:
 def test_a_notebook_shows_every_figure_at_the_end_of_a_cell() -> None:
     """It showed `<Figure size …>` unless `%matplotlib inline` came before."""
     formatters = pytest.importorskip("IPython.core.formatters")
-    shown, _ = formatters.DisplayFormatter().format(new_figure(3, 2))
+    shown, about = formatters.DisplayFormatter().format(new_figure(3, 2))
     width, height = struct.unpack(">II", shown["image/png"][16:24])
-    assert (width, height) == (300, 200)
+    assert (width, height) == (600, 400)  # it was grainy at half of it
+    assert about["image/png"] == {"width": 300, "height": 200}

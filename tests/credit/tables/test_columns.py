@@ -20,7 +20,7 @@ import graphs
 from credit.integrations.rows.row_advantages import RowAdvantages
 from credit.tables.column_values import factorise
 from credit.tables.columns import from_columns
-from graphs.errors import CapacityError, CreditError, UnusedRewardsWarning
+from graphs.errors import CapacityError, CreditError, MissingColumnWarning, UnusedRewardsWarning
 
 from .eight_rows import AGENT, GROUP, REWARD, SHAPE, TRACE, example
 
@@ -378,3 +378,22 @@ def test_rewards_of_rows_that_add_up_to_nothing_are_not_called_forgotten() -> No
     graph, reward, rows = credit.from_columns(**columns, event_reward=[0.5, -0.5, 0.0, 0.0])
     with warnings.catch_warnings(action="error"):
         rows.gather(credit.rloo(graph, reward, event_reward=rows.event_reward))
+
+
+@pytest.mark.parametrize("call", [credit.gae, jax.jit(credit.gae, static_argnames="along")], ids=["eager", "jitted"])
+def test_a_direct_call_that_reads_the_order_of_agents_at_once_is_told_of_it(call: Any) -> None:
+    """What both searchers brought went to the one whose row stands last, without a word."""
+    graph, reward, rows = from_columns(
+        group=["q"] * 3, trace=["a"] * 3, agent=["s0", "s1", "w"], order=[0, 0, 1], reward=[1.0] * 3,
+        evidence={"value": [0.5, 0.5, 0.7]},
+    )  # fmt: skip
+    value = rows.evidence["value"]
+    with pytest.warns(MissingColumnWarning, match="gae reads which action .* in 1 round several agents act at once"):
+        rows.gather(call(graph, reward, value=value, lambda_=0.0))
+    with warnings.catch_warnings(action="error"):  # these read no order
+        for options in ({"lambda_": 1.0}, {"along": "agent"}):
+            rows.gather(call(graph, reward, value=value, **options))
+    with pytest.warns(MissingColumnWarning, match="act at once"):
+        result = credit.run(rows, "gae")
+    with warnings.catch_warnings(action="error"):  # it was said
+        rows.gather(result)
