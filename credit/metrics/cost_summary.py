@@ -157,7 +157,8 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
     if by == "trace":
         outside = np.zeros(n, bool)
     units, unit = _units(traces, parts, outside)
-    fees, m, of_agents = np.zeros(n), traces.sizes.traces, bool({"agent", "role"} & {*parts})
+    fees, m = np.zeros(n), traces.sizes.traces
+    of_units = {"of_agents": bool({"agent", "role"} & {*parts}), "of_systems": "system" in parts}
     within = next((part for part in ("trace", "system") if part in parts), None)
     size = np.full(n, m)  # of how many traces each event's unit might be in
     if within is not None:
@@ -173,7 +174,7 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
         lacking = np.bincount(unit[lacking_traces(traces)[trace]], minlength=len(units)) > 0
         fewer = np.zeros(len(units), bool)
     else:
-        lacking, fewer = lacking_units(traces, unit, len(units), of_agents=of_agents)
+        lacking, fewer = lacking_units(traces, unit, len(units), **of_units)
     logged, own = (token_counts(traces, "money", of_team=by == "trace", hidden=hidden) for hidden in (True, False))
     called = ToolCalls(traces, of_team=by == "trace")
     failed = np.where(has_statuses(traces)[trace] | called.counted, called.counted, np.nan)
@@ -190,7 +191,7 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
     ]
     if fees.any():
         units, unit = _units(traces, parts, outside, of_tools=True)
-        lacking, fewer = lacking_units(traces, unit, len(units), of_agents=of_agents)
+        lacking, fewer = lacking_units(traces, unit, len(units), **of_units)
         none, paid = Amount(0.0, 0), np.bincount(unit, fees, len(units))
         held = _held(traces, np.where(fees > 0, unit, -1), len(units))
         every = np.empty(len(units), np.int64)

@@ -17,6 +17,8 @@ from credit.reports.outside_team import outside_team
 from credit.reports.tool_calls import call_mask
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import CreditError
+from graphs.event_types import EventType
+from graphs.structure.host_ids import among
 from graphs.text import near_names, printable
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import event_models
@@ -435,7 +437,8 @@ def token_counts(traces: Traces, name: str, *, of_team: bool = True, hidden: boo
     Without one it is NaN of an action, unless it is one of `failed_model_calls` and the log has the count of others,
     and at the last event of an agent that was spawned and has no action: what it did is not in the log. It is 0 of
     others. A trace with model calls that are in no event (`UNLOGGED_CALLS`) has NaN at the team's first event without a
-    count, or at its first, unless `hidden` is False: so its own count is told.
+    count, or at its first, unless `hidden` is False: so its own count is told. A tool's event that is no action comes
+    last: it is no model call.
 
     Args:
       traces: a batch.
@@ -458,9 +461,14 @@ def token_counts(traces: Traces, name: str, *, of_team: bool = True, hidden: boo
         counts = np.where(outside_team(traces), 0.0, counts)
     unlogged = traces.evidence.get(f"metrics.{UNLOGGED_CALLS}") if hidden else None
     if unlogged is not None:
-        trace, bare = np.asarray(graph.trace_ids)[:n], ~outside_team(traces)
-        bare &= True if stated is None else ~stated.mask[:n]
-        order = np.argsort(~bare, kind="stable")
+        trace, last = np.asarray(graph.trace_ids)[:n], np.zeros(n, np.int64)
+        last += False if stated is None else stated.mask[:n]
+        last += 2 * (
+            among(np.asarray(graph.event_type)[:n], (EventType.TOOL_CALL, EventType.TOOL_RESULT))
+            & ~np.asarray(graph.action_mask)[:n]
+        )
+        last += 4 * outside_team(traces)
+        order = np.argsort(last, kind="stable")
         first = order[np.unique(trace[order], return_index=True)[1]]  # of each trace
         counts[first[unlogged.array[trace[first]] > 0]] = np.nan
     return counts

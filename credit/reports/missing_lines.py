@@ -132,7 +132,9 @@ class LackingUnits(NamedTuple):
     traces: np.ndarray
 
 
-def lacking_units(traces: Traces, unit: np.ndarray, count: int, *, of_agents: bool) -> LackingUnits:
+def lacking_units(
+    traces: Traces, unit: np.ndarray, count: int, *, of_agents: bool, of_systems: bool = False
+) -> LackingUnits:
     """Which sums over traces are lower bounds: those of each unit that a missing line may be of.
 
     A line of one agent may be of any unit that events of its name have, in any trace of the format. A line of anybody
@@ -144,6 +146,7 @@ def lacking_units(traces: Traces, unit: np.ndarray, count: int, *, of_agents: bo
       unit: of each real event, -1 for none: int [events].
       count: number of units.
       of_agents: whether a unit is of one agent or role.
+      of_systems: whether it is of one system: a missing line is of that of its trace.
 
     Examples:
       >>> import credit
@@ -155,8 +158,9 @@ def lacking_units(traces: Traces, unit: np.ndarray, count: int, *, of_agents: bo
     found, lacking = LackingUnits(np.zeros(count, bool), np.zeros(count, bool)), _lacking(traces)
     agent, trace = np.asarray(graph.agent_ids)[:n], np.asarray(graph.trace_ids)[:n]
     name, action = np.asarray(graph.agent_name_ids), np.asarray(graph.action_mask)[:n]
-    formats = traces.traces["format"].combine_chunks().dictionary_encode().indices
-    kind = formats.fill_null(-1).to_numpy(zero_copy_only=False)
+    columns = (traces.traces[of].to_pylist() for of in ("format", *["system"] * of_systems))
+    number: dict[tuple[str | None, ...], int] = {}
+    kind = np.array([number.setdefault(names, len(number)) for names in zip(*columns, strict=True)], np.int64)
     of_unit, of = unit >= 0, np.asarray(graph.agent_trace)
     first = np.searchsorted(trace, np.arange(traces.sizes.traces + 1))
     by_touch: dict[tuple[int, ...], np.ndarray] = {}

@@ -115,11 +115,10 @@ def costs(
     else:
         of_trace = rows_of_trace(traces, by, rows, prices)
         summed = [*rows, total] if len(rows) > 1 else rows
-        if few := few_lacking(traces) if by != "trace" else "":  # totals alone are marked as lower bounds
-            summed, of_trace = (
-                [dataclasses.replace(row, lacks_lines=False, lacks_traces=False) for row in table[:-1]] + table[-1:]
-                for table in (summed, of_trace)
-            )
+        few = few_lacking(traces) if by not in ("trace", "system") and len(rows) > 1 else ""
+        if few:  # totals alone are marked as lower bounds: whose lines are missing is not known
+            unmarked = [dataclasses.replace(row, lacks_lines=False, lacks_traces=False) for row in rows]
+            summed, of_trace = ([*unmarked, *table[len(rows) :]] if table else [] for table in (summed, of_trace))
         _print(stdout(), summed, of_trace, groups, by, None if prices is None else gaps, few)
         bare = (int(uncounted_tool_calls(traces, kind).sum()) for kind in (EventType.TOOL_CALL, EventType.SPAWN))
         of_tools = said_of_tool_calls(*bare)

@@ -80,6 +80,30 @@ def test_of_few_traces_that_lack_lines_totals_alone_have_the_mark(tmp_path: Path
     assert bounds(run("costs", log, "--by", "trace").stdout, "a")[0] == "≥7"
 
 
+def test_a_side_without_cut_traces_has_no_mark(tmp_path: Path) -> None:
+    """`2.3.1 ≥ 132 … ≥ 0.119` of a release of which each trace was whole: the last row was taken for a total."""
+    log = tmp_path / "x.jsonl"
+    cut = line("a", metrics=LOST, system="2.4.0")
+    write(log, [cut, *(line(f"b{i}", system=("2.3.1", "2.4.0")[i % 2]) for i in range(30))])
+    costs = run("costs", log, "--by", "system").stdout
+    rows = {name: [row for row in costs.splitlines() if row.startswith(name)] for name in ("2.3.1", "2.4.0", "total")}
+    assert len(rows["2.3.1"]) == 2 and not any("≥" in row for row in rows["2.3.1"])
+    assert bounds(costs, "2.4.0")[:4] == ["≥112", "≥32", "≥176", "≥1,632"] and bounds(costs, "total")[0] == "≥217"
+    assert rows["2.4.0"][1].split()[1] == "16" and "≥" in rows["2.4.0"][1]
+    each = run("costs", log, "--by", "system,agent").stdout
+    assert "≥" not in next(row for row in each.splitlines() if row.startswith("total of 2.3.1"))
+    assert "≥" in next(row for row in each.splitlines() if row.startswith("total of 2.4.0"))
+
+
+def test_no_tool_stands_for_a_model_call_that_is_in_no_event(tmp_path: Path) -> None:
+    """Tokens of the tool that a cut trace called first were "–: not logged", of 289 calls; of six others 0."""
+    log = tmp_path / "x.jsonl"
+    write(log, [line("a", metrics=LOST), *(line(f"b{i}") for i in range(30))])
+    costs = run("costs", log, "--by", "tool").stdout
+    assert bounds(costs, "web")[2:4] == ["0", "0"] and "–" not in costs
+    assert bounds(costs, "no tool")[3].startswith("≥")
+
+
 def test_every_count_has_the_mark(tmp_path: Path) -> None:
     """Tokens had one; the errors beside them looked whole."""
     traces = read(tmp_path, line("a", metrics=LOST), line("b"))
@@ -90,7 +114,8 @@ def test_every_count_has_the_mark(tmp_path: Path) -> None:
     assert total_costs(list(rows.values())).lacks_lines and not cost_rows(read(tmp_path, line("b")))[0].lacks_lines
     log = tmp_path / "x.jsonl"
     write(log, [line("a", metrics=LOST), line("b")])
-    assert bounds(run("costs", log, "--by", "tool").stdout, "web") == ["≥8", "≥4", "–", "–", "≥8", "2", "2", "≥4"]
+    assert bounds(run("costs", log, "--by", "tool").stdout, "web")[:4] == ["≥8", "≥4", "0seen", "0seen"]
+    assert bounds(run("costs", log, "--by", "tool").stdout, "web")[4:] == ["≥8", "2", "2", "≥4"]
     assert bounds(run("costs", log, "--by", "trace").stdout, "b") == ["7", "2", "11", "102", "5"]
     listed = run("traces", log).stdout
     assert bounds(listed, "a")[:8] == ["q", "–", "≥7", "≥3", "≥2", "≥11", "≥9", "≥2"]
