@@ -182,9 +182,8 @@ def action_counts(traces: Traces) -> dict[str, int]:
         )
     read = set(traces.traces["trace"].to_pylist())
     lost = [problem for problem in traces.problems if problem.is_failure and problem.trace not in {*read, ""}]
-    spoilt = [
-        p for p in lost if p.kind in _SPOILT or {p.about, _OF_EPISODE.sub("", p.field).split(".")[0].lower()} & NAMES
-    ]
+    keys = [_OF_EPISODE.sub("", problem.field).partition(".")[0].lower() for problem in lost]
+    spoilt = [p for p, key in zip(lost, keys, strict=True) if p.kind in _SPOILT or {p.about, key} & NAMES]
     others["refused, traces"] = sum({problem.trace: problem.count for problem in spoilt}.values())  # of several rows
     return {name: number for name, number in others.items() if number} | {
         f"{side}, {what}": int(number)
