@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Self
 
 from credit.reports.cause_evidence import CauseEvidence
+from credit.reports.missing_lines import FEW
 from credit.reports.mostly_of import MostlyOf
 from graphs.text import begin_of, counted, printable
 
@@ -86,7 +87,7 @@ class LeadingCause:
       in_time: that a model's runs began mostly later than others, or earlier, in words; "" where they did not.
       late: that it is what is done last in its runs, or may follow from what went wrong, in words; "" of others.
       lacking, untold: how many more lack lines, or have a log that does not tell for another reason, though its agents
-        act there.
+        act there. Few that lack lines are told of the whole log alone (`few_lacking`).
     """
 
     words: str
@@ -126,7 +127,8 @@ class LeadingCause:
     def told(self) -> str:
         """The cause with its counts, and what one of its events says."""
         said = f" (such as: {begin_of(self.text, SAID)})" if self.text else ""
-        more = (f"{self.lacking} more lack{'s' * (self.lacking == 1)} lines" if self.lacking else "",
+        many = self.lacking > FEW * self.of_traces
+        more = (f"{self.lacking} more lack{'s' * (self.lacking == 1)} lines" if many else "",
                 f"of {self.untold} more the log does not tell" if self.untold else "")  # fmt: skip
         beside = f" ({', '.join(filter(None, more))})" if any(more) else ""
         mostly = f", {self.mostly_of.told()}" if self.mostly_of else ""

@@ -10,6 +10,7 @@ from graphs.traces.batch import Traces
 from graphs.traces.record import LOST_PARTS
 
 __all__ = [
+    "FEW",
     "LACKING",
     "LackingUnits",
     "few_lacking",

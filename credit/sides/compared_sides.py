@@ -22,10 +22,11 @@ from credit.sides.side_agents import BY_AGENT, AgentDifference
 from credit.sides.side_bounds import SideBound
 from credit.sides.side_differences import Uncompared
 from credit.sides.side_rows import SideDifference
-from credit.sides.side_words import MOST_TOLD, grouped
+from credit.sides.side_words import MOST_TOLD, grouped, up_to
 from credit.sides.tool_failures import ToolFailures
 from credit.sides.verdict_changes import VerdictChange
 from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS, LEVEL, alike
+from graphs.text import printable
 
 __all__ = ["ComparedSides", "place_of"]
 
@@ -160,7 +161,7 @@ class ComparedSides:
             its = sorted(
                 kinds[metric], key=lambda one: (not one.is_told, -float(np.dot(one.traces, (one.first, one.second))))
             )
-            kinds[metric] = its[:MOST_COSTLY] if its[0].is_told else []
+            kinds[metric] = its[: max(MOST_COSTLY, sum(one.is_told for one in its))] if its[0].is_told else []
         return [one for row in rows for one in (row, *kinds.get(row.metric, ()))]
 
     def of_tools(self) -> list[SideDifference]:
@@ -185,6 +186,12 @@ class ComparedSides:
         equal = [row.metric for row in self.rows if row.is_other and row.is_alike]
         lines += [f"the same to three digits in all traces: {', '.join(self.same)}"] if self.same else []
         lines += [f"the same to three digits: {', '.join(equal)}"] if equal else []
+        names, shown = [row.metric for row in self.rows], self.shown()
+        left = grouped(
+            (one.metric, printable(one.kind, 60)) for one in self.kinds if one.metric in names and one not in shown
+        )
+        costs = "; ".join(f"{metric} of {', '.join(up_to(kinds))}" for metric, kinds in left.items())
+        lines += [f"tested too, no change shown: {costs}"] if costs else []
         tests = grouped((row.same_as, row.metric) for row in self.rows if row.same_as and row.p is not None)
         as_one = "; ".join(", ".join([first, *others]) for first, others in tests.items())
         return lines + [f"one test, since their numbers rise as one: {as_one}"] * bool(tests)

@@ -184,6 +184,17 @@ def test_of_many_kinds_the_most_costly_have_a_row_behind_those_that_changed() ->
         row.kind for row in found.kinds if row in shown
     ]
     assert len(left) == 5 and shown[-1].first + shown[-1].second >= max(row.first + row.second for row in left)
+    (line,) = (one for one in found.of_rows() if one.startswith("tested too, no change shown: "))
+    assert ": money of k" in line and "; wall_clock of " in line
+
+
+def test_each_kind_that_changed_has_a_row_and_a_line_names_the_others() -> None:
+    """Money of the fourth kind had no row, though the footnote said "their costs 8"."""
+    found = with_costs_of({"a": 3.0, "b": 3.0, "c": 0.3, "d": 0.3, "e": 1.0})
+    shown = {row.kind for row in found.shown() if row.metric == "money" and row.kind}
+    assert shown == {"a", "b", "c", "d"}
+    lines = found.of_rows()
+    assert any(line.startswith("tested too, no change shown: money of e") for line in lines)
 
 
 def test_the_page_has_the_kinds() -> None:

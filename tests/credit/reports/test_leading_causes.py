@@ -228,6 +228,16 @@ def test_traces_that_lack_lines_are_in_no_count(tmp_path: Path) -> None:
     assert cause.told().endswith("in 2 of 4 traces (1 more lacks lines)"), "of 5 traces, which the page counts"
 
 
+def test_few_traces_that_lack_lines_are_not_told_of_each_cause(tmp_path: Path) -> None:
+    """ "(1 more lacks lines)" stood behind each count of 287 traces."""
+    rows = [run(i, ["index"] if i % 2 else [], rewards={"team": float(i % 2 == 0)}) for i in range(20)]
+    rows[0]["metrics"] = {"lost_parts": 1, "unlogged_calls": 1}
+    (cause,) = leading_causes(logs(tmp_path, rows))
+    assert cause.lacking == 1 and cause.told().endswith(
+        "in 10 of 10 failed traces and 0 of 9 succeeded ones (beyond chance)"
+    )
+
+
 def test_runs_that_are_the_cause_lack_no_more_lines(tmp_path: Path) -> None:
     """8 runs that were cut short were told as "8 of 71 (8 more lack lines)"."""
     rows = [run(i, [], rewards={"team": float(i % 2 == 0)}) for i in range(20)]
