@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from credit.methods.method_row import Method
 from graphs.traces.batch import Traces
 from graphs.traces.repeated_rows import REPEATED_ROWS
 
-__all__ = ["AT_ONE_TIME", "BREAKING", "OF_PAYMENT", "doubts_of_log"]
+__all__ = ["AT_ONE_TIME", "BREAKING", "OF_PAYMENT", "SAW_ACTION", "doubts_of_log"]
+
+SAW_ACTION = (
+    "value is q_value at every action that has both, as if it had been computed after the action; expected a value "
+    "from before it"
+)
+"""Said where a value is subtracted that knows what was chosen."""
 
 AT_ONE_TIME = "rewards-at-one-time"
 OF_PAYMENT = frozenset({AT_ONE_TIME, "outcome-again"})
@@ -27,7 +35,19 @@ def doubts_of_log(
     traces: Traces, method: Method, options: Mapping[str, Any], kinds: Collection[str] = BREAKING
 ) -> Iterator[str]:
     """What leaves the bias of a method open, in words: notes of these kinds."""
+    if "value" in method.needs and _saw_action(traces):
+        yield SAW_ACTION
     reads = method.reads_order(options, traces.evidence)
     for note in traces.problems:
         if note.kind in kinds and (reads or note.kind not in _OF_ORDER):
             yield f"{note.field} is {note.value}"
+
+
+def _saw_action(traces: Traces) -> bool:
+    """Whether two actions or more have both values, which are equal at each and differ among them."""
+    value, of_choice = (traces.evidence.get(name) for name in ("value", "q_value"))
+    if value is None or of_choice is None:
+        return False
+    both = value.mask & of_choice.mask & np.asarray(traces.graph.action_mask)
+    numbers = value.array[both]
+    return bool(len(numbers) and np.ptp(numbers) > 0 and np.allclose(numbers, of_choice.array[both], rtol=1e-6, atol=0))

@@ -11,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from credit.cli.shared.answers import json_option, print_json, stderr, words
-from credit.cli.shared.claims import critic_option, dense_option, tell_unchecked
+from credit.cli.shared.claims import takes_critic, tell_unchecked
 from credit.cli.shared.commands import Command
 from credit.cli.shared.engines import engine_option
 from credit.cli.shared.outputs import check_folder, prints_table, stay_outside, write_output
@@ -91,8 +91,7 @@ evidence_option = click.option(
 @method_options
 @key_option
 @evidence_option
-@critic_option
-@dense_option
+@takes_critic
 @click.option("--chunk-events", type=click.IntRange(1), metavar="N",
               help="Read whole groups, about N events at a time: for native logs larger than memory.")  # fmt: skip
 @engine_option("Compute parts of native logs side by side, here or on a cluster.")

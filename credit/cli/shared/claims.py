@@ -18,17 +18,20 @@ if TYPE_CHECKING:
     from credit.methods.claims import ClaimRequest
     from graphs.traces.batch import Traces
 
-__all__ = ["alike", "critic_option", "dense_option", "makes_ledger", "settled", "takes_claims", "tell_unchecked"]
+__all__ = ["alike", "makes_ledger", "settled", "takes_claims", "takes_critic", "tell_unchecked"]
 
 
-critic_option = click.option(
-    "--critic", metavar="DIR", type=click.Path(exists=True, file_okay=False),
-    help="Take values from the critic in this folder, which `credit fit critic` wrote.",
-)  # fmt: skip
-dense_option = click.option(
-    "--dense", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
-    help="Numbers of each event, .npy, with which the critic was fitted.",
-)  # fmt: skip
+def takes_critic(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command `--critic` and `--dense`."""
+    critic = click.option(
+        "--critic", metavar="DIR", type=click.Path(exists=True, file_okay=False),
+        help="Take values from the critic in this folder, which `credit fit critic` wrote.",
+    )  # fmt: skip
+    dense = click.option(
+        "--dense", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
+        help="Numbers of each event, .npy, with which the critic was fitted.",
+    )  # fmt: skip
+    return critic(dense(command))
 
 
 def tell_unchecked(names: Iterable[str]) -> None:
@@ -89,8 +92,7 @@ def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Path(exists=True, dir_okay=False),
             help="Table of a judge's scores with columns `trace` and `score`. May be repeated.",
         ),
-        critic_option,
-        dense_option,
+        takes_critic,
     )
 
     @functools.wraps(command)

@@ -108,3 +108,18 @@ def test_a_bias_of_agents_at_once_is_said_where_the_log_has_it(
         at_once and (after or method == "gae")
     )
     assert int(np.asarray(result.valid).sum()) == (0 if method == "critic" and at_once and not after else 6)
+
+
+@pytest.mark.parametrize(("off", "said"), [(0.0, True), (0.01, False)])
+def test_a_value_that_is_the_worth_of_the_choice_is_told_where_it_is_a_baseline(off: float, said: bool) -> None:
+    """It saw the action: `gae` at lambda_=1 was called unbiased, and told as another method to train with."""
+    draw = np.random.default_rng(1).uniform(0.2, 0.8, 6)
+    evidence = {"value": draw, "q_value": draw + off, "target_value": draw}
+    _, _, rows = credit.from_columns(**ROWS, reward=[1.0, 1, 0, 0, 0, 0], evidence=evidence)
+    for method, options in (("gae", {"lambda_": 1.0}), ("gae", {}), ("rloo", {})):
+        summary = Summary()
+        summary.add(rows.traces, credit.run(rows, method, **options), method, options)
+        found = any("value is q_value at every action" in line for line in summary.lines(method, options))
+        assert found == (said and method == "gae"), (method, options)
+    beside = [one.method for one in credit.choose(rows.traces).trial.beside]
+    assert ("gae --option lambda_=1" in beside) != said
