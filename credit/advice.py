@@ -464,6 +464,8 @@ def _warnings(traces: Traces, claims: Sequence[str], controls: Collection[str]) 
         silent = f"{corpus.groups - corpus.teaching} of {corpus.groups}"
         lines.append(f"groups without a training signal: {silent}; `credit validate` names them")
     lines += precision_notes(traces) if corpus.teaching else []
+    far = ", ".join(f"{name} ({ranges})" for name, ranges in corpus.far.items())
+    lines += [f"evidence far from outcomes, as numbers in another unit are: {far}"] if far else []
     lost = "" if has_agent_outcomes(traces) else left_out(action_counts(traces))
     lines += filter(None, [lost, said_of_odd(corpus.odd, corpus.traces)])
     if any(note.kind == "several-versions" for note in traces.problems):

@@ -72,6 +72,7 @@ def main_findings(
     triaged: Triage,
     verdicts: Sequence[VerdictErrors],
     ranked: Sequence[RankedVerdict],
+    by_system: str,
     lost: Sequence[str],
     compared: SideComparison | None,
 ) -> list[MainFinding]:
@@ -92,12 +93,14 @@ def main_findings(
       triaged: `triage` of these, with these causes.
       verdicts: `verdict_errors` of these.
       ranked: `ranked_verdicts` of these.
+      by_system: `verdicts_by_system` of these.
       lost: what failed traces, repeated calls and idle agents cost, in sentences.
       compared: two sides of these; None where none are chosen and the log does not state two systems.
     """
     others = other_outcomes(traces, None if compared is None else compared.sides)
     change = [] if compared is None else compared.in_short()
-    failed = _failed(traces, differing, triaged, compared, corrected, of_kinds)
+    changed = by_system or ("" if compared is None else compared.by_verdict(certain=True))
+    failed = _failed(traces, differing, triaged, compared, corrected, of_kinds, changed)
     named = f"What failed, by {printable(traces.outcome, AGENT)}" if traces.outcome else "What failed"
     found = [(0, _finding(named, failed if change else [*failed, others]))]
     if selected:
@@ -127,6 +130,7 @@ def main_findings(
     if of is not None:
         worth = [*(_several(both, traces, sure) if len(both) > 1 else [of.in_short(outcome, sure)]), *worth]
     if worth:
+        worth += [_sentence(changed)] if changed else []
         first, second = (f"{printable(of, 60)}{' (by people)' * (of in traces.by_people)}" for of in (name, outcome))
         agrees = "verdicts agree" if len(both) > 1 else f"{first} agrees"
         of_which = "verdicts are" if len(both) > 1 else "a verdict is"
@@ -176,6 +180,7 @@ def _failed(
     compared: SideComparison | None,
     corrected: Sequence[str],
     of_kinds: str,
+    changed: str,
 ) -> list[str]:
     """How many traces failed, of each side and kind of task; else what went wrong in them.
 
@@ -191,7 +196,8 @@ def _failed(
         return [_went_wrong(traces, triaged), *opening, unknown, *others]
     sides = f"{sides}." if compared is not None and (sides := compared.failed()) else ""
     if corrected:
-        judge = f"By {chosen_outcome(traces) or printable(traces.outcome or 'the outcome', AGENT)}"
+        judge = chosen_outcome(traces) or printable(traces.outcome or "the outcome", AGENT)
+        judge = f"By {judge}{', which changed' * (f' {judge} ' in changed)}"
         sides, of_kinds = f"{judge}: {sides}" * bool(sides), f"{judge}, f{of_kinds[1:]}" * bool(of_kinds)
     told = [*opening, *corrected, sides, of_kinds]
     if without and not np.isnan(differing.equal):

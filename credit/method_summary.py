@@ -110,8 +110,10 @@ class Summary:
         self.counts.update({"unordered": fallen, "valid": int(valid.sum()), "alone": alone})
         kinds = OF_PAYMENT - ({AT_ONE_TIME} if untold.total() else set())  # the sentence on order has it
         self.doubts |= dict.fromkeys(doubts_of_log(*of_order[:3], kinds))
-        rounds = rounds_of_log(traces).read(*reads_rounds(*of_order[1:]))
-        self.counts.update({"at once": rounds.several, "twice at once": rounds.one})
+        rounds = rounds_of_log(traces).read(*reads_rounds(*of_order[1:3], {*traces.evidence, *arrays}))
+        # A fitted critic has a value between the rows of a round.
+        last_gains = 0 if "value" in arrays else rounds.several
+        self.counts.update({"at once": rounds.several, "twice at once": rounds.one, "last gains": last_gains})
         self.counts.update({"of another reward": _of_another_reward(traces)})
         outcomes = action_counts(traces)
         self.counts.update(outcomes)
@@ -180,7 +182,8 @@ class Summary:
 
         count = self.counts
         keyless = not {REASONS[Reason.NO_EVIDENCE], REASONS[Reason.SHARED_PREFIX]}.isdisjoint(self.reasons)
-        return Seen(count["repeated"] > 0, count["refused"] + count["zeros"] > 0, keyless, count["rewarded"] > 0)
+        alone, refused = count["refused"] + count["zeros"] > 0, REASONS[Reason.AT_ONCE] in self.reasons
+        return Seen(count["repeated"] > 0, alone, keyless, count["rewarded"] > 0, refused, count["last gains"] > 0)
 
     def _join_alike(self, other: dict[str, str] | None) -> None:
         """Keep what is alike in all batches."""

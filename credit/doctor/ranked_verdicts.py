@@ -77,7 +77,7 @@ class RankedVerdict:
         """Whether it surely says little, as of `VerdictErrors`; None where traces do not tell."""
         if 2 * (1 - self.high) > MOST_WRONG:
             return True
-        return False if 2 * (1 - self.chance) <= MOST_WRONG and self.low > 0.5 else None
+        return False if 2 * (1 - self.low) < MOST_WRONG else None
 
     @property
     def worth_telling(self) -> bool:
@@ -90,7 +90,8 @@ class RankedVerdict:
 
     def of_all(self) -> str:
         """How well it ranks all traces."""
-        return f"{printable(self.name, 60)} {self._ranks()}"
+        few = "; these traces are too few to be sure" * (self.found is None)
+        return f"{printable(self.name, 60)} {self._ranks(few)}"
 
     def in_short(self, sure: bool) -> str:
         """The sentences on it, with the plain verdict.
@@ -98,14 +99,13 @@ class RankedVerdict:
         Args:
           sure: as of `plain_verdict`.
         """
-        told = f"{printable(self.name, 60)}{plain_verdict(self.found, sure)} {self._ranks()}"
+        told = f"{plain_verdict(printable(self.name, 60), self.found, sure)} {self._ranks()}"
         return ". ".join(filter(None, (told, self.by_side())))
 
-    def _ranks(self) -> str:
-        sure, by = "; these traces are too few to be sure", printable(self.against, 60)
+    def _ranks(self, few: str = "") -> str:
+        sure, by = few, printable(self.against, 60)
         if not math.isnan(self.low):
-            sure = f" (95 % interval {100 * self.low:.0f} to {percent(self.high)}, {self.tasks} tasks)"
-            sure += "; these traces are too few to be sure" * (self.found is None)
+            sure = f" (95 % interval {100 * self.low:.0f} to {percent(self.high)}, {self.tasks} tasks){few}"
         good, bad = (f"trace that {by} passes", "one that it rejects") if by else ("succeeded trace", "a failed one")
         of = f"the same {self.within}" if self.within else "any task"
         return (

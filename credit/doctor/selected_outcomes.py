@@ -8,7 +8,7 @@ Reference: Heckman 1979, Sample selection bias as a specification error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -104,7 +104,13 @@ def _by_assumption(failed: np.ndarray, known: np.ndarray, verdict: _Fact, task: 
     return told + (f"{by}{rate_with_interval(*alike[:3])}" if alike else "")
 
 
-def corrected_failures(traces: Traces, success_at: float | None = None, prices: Prices | None = None) -> list[str]:
+def corrected_failures(
+    traces: Traces,
+    success_at: float | None = None,
+    prices: Prices | None = None,
+    side: np.ndarray | None = None,
+    heads: Sequence[str] = (),
+) -> list[str]:
     """How many of all traces failed, of a judge on most and a reference on some, by `corrected_rate`, in sentences;
     none without both.
 
@@ -114,6 +120,8 @@ def corrected_failures(traces: Traces, success_at: float | None = None, prices: 
     Args:
       traces: what was read.
       success_at, prices: as of `selected_outcomes`, which tells both rates where a verdict differs.
+      side: of each trace, a place in `heads`, or none of them, whose rates are corrected apart: int [traces].
+      heads: names of sides.
     """
     against, outcome, channels = reference_channel(traces), _outcome(traces), verdict_channels(traces)
     judged, known = judged_traces(traces, success_at), np.isfinite(outcome)
@@ -155,7 +163,12 @@ def corrected_failures(traces: Traces, success_at: float | None = None, prices: 
     sure = "Corrected by these" if against in traces.by_people else "If these are right"
     if chosen and chosen[0].tells_rates and (rates := _by_assumption(failed, known, chosen[0], task, name)):
         return [f"{said}.", f"These differ from others {but}.", f"{sure}: {rates[0].lower()}{rates[1:]}."]
-    return [f"{said}.", f"{sure}, {rate}{', if others are like these, which differ ' * bool(but)}{but}."]
+    lines = [f"{said}.", f"{sure}, {rate}{', if others are like these, which differ ' * bool(but)}{but}."]
+    each = []
+    for head, of in ((head, np.asarray(side) == i) for i, head in enumerate(heads if not but else ())):
+        if found := corrected_rate(failed[of], known[of], passes[of], task_ids(traces)[of]):
+            each.append(f"{printable(head, 60)} {rate_with_interval(*found[:3])}")
+    return [*lines, *[f"{sure}, by side: {', '.join(each)}."] * (len(each) > 1)]
 
 
 def _outcome(traces: Traces) -> np.ndarray:

@@ -68,12 +68,11 @@ class Finding:
     Attributes:
       check: a name of `CHECKS`.
       found: whether the fault was found; None where the log does not tell.
-      statistic: what decides: of behaviour the part of tasks above the check's limit, of disagreement the lower end of
-        the sum, else the number of the batch; None where there is none.
+      statistic: of behaviour the part of tasks above the check's limit, else the number of the batch; None where there
+        is none.
       limit: the fault is found where the statistic is above it; None where p alone decides, or nothing does. Of
         behaviour it is the greatest part for which the test finds nothing.
-      mean: of behaviour, the mean over tasks of what is measured; of disagreement the sum as it was seen; None of
-        others.
+      mean: of behaviour, the mean over tasks of what is measured; None of others.
       shown, tasks: how many tasks, groups or traces show it, and of how many.
       p: of the test, by Holm's method for all checks of the report; None where there is no test.
       traces: ids of traces that show it, or names of groups, the clearest first.
@@ -166,7 +165,7 @@ CHECKS: Mapping[str, Check] = {
         "let another model judge, without the name of the author",
     ),
     "verdict_disagreement": Check(
-        "1 less by how much more of the succeeded traces than of the failed ones the verdict passes, at the least; 1 "
+        "1 less by how much more of the succeeded traces than of the failed ones the verdict passes; 1 "
         "where it passes all, fails all or throws a coin",
         MOST_WRONG,
         "find out which of the two is right in the traces named, before acting or training on either",
@@ -345,14 +344,14 @@ def _of_verdicts(traces: Traces, check: str, suspicion: Suspicion) -> Finding:
 
 def _disagreeing(traces: Traces) -> Finding:
     """The verdict that surely says little, of all traces or of a system, with any other that does; else one of which
-    traces do not tell; of several the one that is surely wrong most often."""
+    traces do not tell; of several verdicts of two values the one that is surely wrong most often."""
     told = [_wrong(traces, one) for one in verdict_errors(traces)]
     told += [_misled(traces, one) for one in ranked_verdicts(traces)]
     if not told:
         some = bool(verdict_channels(traces))
         why = "outcomes are not of just two values, and both" if some else NO_VERDICT
         return _unknown("verdict_disagreement", why)
-    first = min(told, key=lambda one: ((True, None, False).index(one.found), -(one.statistic or 0.0)))
+    first = min(told, key=lambda one: (True, None, False).index(one.found))
     more = [one.words for one in told if one.found and one is not first]
     return dataclasses.replace(first, words=". ".join([first.words, *more]))
 
@@ -362,13 +361,13 @@ def _wrong(traces: Traces, one: VerdictErrors) -> Finding:
     both, wrong = worst.both, worst.rows[worst.wrong]
     share, of = None if math.isnan(both.share) else both.share, (len(wrong), len(worst.rows))
     ids = _ids(traces, wrong)
-    return Finding("verdict_disagreement", one.found, both.low, MOST_WRONG, share, *of, None, ids, one.told())
+    return Finding("verdict_disagreement", one.found, share, MOST_WRONG, None, *of, None, ids, one.told())
 
 
 def _misled(traces: Traces, one: RankedVerdict) -> Finding:
-    least, part = 2 * (1 - one.high) if math.isfinite(one.high) else None, 2 * (1 - one.chance)
     of, ids = (len(one.misled), one.failed), _ids(traces, one.misled)
-    return Finding("verdict_disagreement", one.found, least, MOST_WRONG, part, *of, None, ids, one.of_all())
+    wrong = 2 * (1 - one.chance)
+    return Finding("verdict_disagreement", one.found, wrong, MOST_WRONG, None, *of, None, ids, one.of_all())
 
 
 def _idle(traces: Traces, found: Survey) -> Finding:

@@ -56,7 +56,7 @@ class VerdictErrors:
       refused: the part of succeeded traces that fail.
       both: the sum of these.
       systems: the same of each system that the log states, where it states several.
-      interval: of 1 less the sum (`youden_interval`), by which nothing is decided.
+      interval: of 1 less the sum (`youden_interval`).
       against: the reward by which traces failed and succeeded (`reference_channel`); "" for the outcome.
       by_outcome: the same, held against the outcome, where `against` is another; None elsewhere.
     """
@@ -75,24 +75,39 @@ class VerdictErrors:
 
     @property
     def found(self) -> bool | None:
-        """Whether the verdict surely says little, in all or of a system; None where traces, or a system's, do not tell.
+        """Whether it surely says little, in all or of a system; None where traces, or a system's, do not tell.
 
-        A verifier that is right in many runs of one version says nothing of another version's.
+        It does where the interval lies wholly beyond `MOST_WRONG`, or without one the sum is surely above that; not,
+        where the interval lies wholly on the other side. A verifier that is right in many runs of one version says
+        nothing of another version's: one in which it is wrong more often than the limit decides.
         """
-        found = [self._alone, *(one.found for one in self.systems.values())]
-        return True if True in found else None if None in found else False
+        of_all, systems = self._alone, self.systems.values()
+        if of_all or any(one._says_little for one in systems):
+            return True
+        return None if of_all is None or any(one._seems_little for one in systems) else False
 
     @property
     def _alone(self) -> bool | None:
         """The same of all these traces, whatever their system."""
-        if self.both.low > MOST_WRONG:
+        low, high = self.interval
+        if self.both.low > MOST_WRONG if math.isnan(high) else high < 1 - MOST_WRONG:
             return True
-        return False if self.both.share <= MOST_WRONG and self.both.high < 1 else None
+        return False if low > 1 - MOST_WRONG else None
+
+    @property
+    def _says_little(self) -> bool:
+        """Whether it surely does in these traces of a system, as one of several that were looked at."""
+        return bool(self._alone) and self.both.low > MOST_WRONG
+
+    @property
+    def _seems_little(self) -> bool:
+        """Whether these traces have a sum above the limit; of one kind alone, its part."""
+        return sum(part.share for part in (self.passed, self.refused) if math.isfinite(part.share)) > MOST_WRONG
 
     @property
     def worst(self) -> VerdictErrors:
         """Itself, or that of the system in which it is surely wrong most often."""
-        return max((self, *self.systems.values()), key=lambda one: one.both.low)
+        return max((self, *self.systems.values()), key=lambda one: (bool(one._alone), one.both.low))
 
     def counts(self, among: np.ndarray | None = None) -> tuple[int, int, int, int]:
         """How many failed traces pass, of how many, and how many succeeded ones fail, of how many.
@@ -113,8 +128,8 @@ class VerdictErrors:
           sure: as of `plain_verdict`.
         """
         one, system = self._telling()
-        told = f"{self.name}{system}{plain_verdict(self.found, sure)} {one.passes()}, a difference of "
-        told += f"{one._points(' percentage point')}{_few(self.found)}"
+        told = f"{plain_verdict(self.name + system, self.found, sure)} {one.passes()}, a difference of "
+        told += one._points(" percentage point")
         if not outcome:
             return f"{told}. A perfect verdict has 100, a coin 0."
         told += "; full agreement has 100, a coin 0."
@@ -133,12 +148,17 @@ class VerdictErrors:
         passed, failed, refused, succeeded = one.counts()
         bad, right = kinds_by(self.against) if first else ("", "")
         parts = f"{part_of(passed, failed, bad)} and {part_of(succeeded - refused, succeeded, right)}"
-        told = f"{printable(self.name, 60)}{system}{plain_verdict(self.found, sure)} passes {parts}"
-        return f"{told}, a difference of {one._points(' percentage point' * first)}{_few(self.found)}"
+        told = f"{plain_verdict(printable(self.name, 60) + system, self.found, sure)} passes {parts}"
+        return f"{told}, a difference of {one._points(' percentage point' * first)}"
 
     def _telling(self) -> tuple[VerdictErrors, str]:
-        """The traces that show what it is worth, all or of a system, and which system, in words."""
-        one = self.worst if self.found and not self._alone else self
+        """The traces that decide what it is worth, all or of a system, and which system, in words."""
+        doubted = [each for each in self.systems.values() if each._seems_little]
+        one = self
+        if self.found and not self._alone:
+            one = self.worst
+        elif self.found is None and self._alone is False:
+            one = max(doubted, key=lambda each: each.both.low)
         return one, next((f" on {printable(name, 60)}" for name, each in self.systems.items() if each is one), "")
 
     def told(self) -> str:
@@ -146,7 +166,8 @@ class VerdictErrors:
         few = "; these traces are too few to be sure" * (self._alone is None)
         told = f"{self.name} {self.passes()}, a difference of {self._points(' percentage point')}"
         told += f". A perfect verdict has 100, a coin 0{few}"
-        alike = [name for name, one in self.systems.items() if self.found is not False and one.found is self.found]
+        deciding = [] if self.found is False else self.systems.items()
+        alike = [name for name, one in deciding if (one._says_little if self.found else one._seems_little)]
         few = ", too few to be sure" * (self.found is None)
         more = [
             f"Of system {printable(name, 60)} it {one.passes()}, a difference of {one._points()}{few}"
@@ -207,20 +228,17 @@ def kinds_by(against: str) -> tuple[str, str]:
     return (f"traces that {by} rejects", f"that {by} passes") if by else ("failed traces", "succeeded ones")
 
 
-def plain_verdict(found: bool | None, sure: bool) -> str:
-    """What a verdict is worth, in words between its name and what it does; "" where traces do not tell.
+def plain_verdict(name: str, found: bool | None, sure: bool) -> str:
+    """What a verdict is worth, in words before what it does.
 
     Args:
+      name: its own, and its system's.
       found: whether it surely says little, as of `VerdictErrors`.
       sure: whether it is held against what people say, or the only outcome: another one may be what errs.
     """
     if found is None:
-        return ""
-    return f" {'agrees' if not found else 'says little' if sure else 'hardly agrees'}: it"
-
-
-def _few(found: bool | None) -> str:
-    return ", too few to be sure" * (found is None)
+        return f"Too few traces to tell whether {name} agrees: it"
+    return f"{name} {'agrees' if not found else 'says little' if sure else 'hardly agrees'}: it"
 
 
 def verdict_errors(traces: Traces, success_at: float | None = None, *, by_outcome: bool = False) -> list[VerdictErrors]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shlex
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,9 @@ _OTHER, _BESIDE = "unscored, reward ", "beside, reward "  # begin the names of c
 
 NAMES = frozenset({"reward", "rewards", "score", "scores", "outcome", "return", "success", "correct", "passed"})
 """Keys that hold outcomes in logs of others, in small letters."""
+
+_OF_EPISODE = re.compile(r"^traces\[\d+\]\.")
+"""What stands before the fields of one agent's trace of an episode."""
 
 _SPOILT = frozenset({"inconsistent-reward", "non-finite-reward"})
 """Kinds of problems that refuse a trace for its outcome, whatever its column is called; others do at its key."""
@@ -178,7 +182,8 @@ def action_counts(traces: Traces) -> dict[str, int]:
         )
     read = set(traces.traces["trace"].to_pylist())
     lost = [problem for problem in traces.problems if problem.is_failure and problem.trace not in {*read, ""}]
-    spoilt = [p for p in lost if p.kind in _SPOILT or {p.about, p.field.partition(".")[0].lower()} & NAMES]
+    keys = [_OF_EPISODE.sub("", problem.field).partition(".")[0].lower() for problem in lost]
+    spoilt = [p for p, key in zip(lost, keys, strict=True) if p.kind in _SPOILT or {p.about, key} & NAMES]
     others["refused, traces"] = sum({problem.trace: problem.count for problem in spoilt}.values())  # of several rows
     return {name: number for name, number in others.items() if number} | {
         f"{side}, {what}": int(number)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from credit.methods.availability import availability
 from credit.methods.option_texts import parse_options
-from credit.methods.running import expect_outcomes, has_outcomes, run
+from credit.methods.running import Request, expect_outcomes, has_outcomes, run
+from graphs.array_files import read_array
 from graphs.errors import CreditError
 from graphs.text import counted
 
@@ -33,12 +35,16 @@ class ClaimRequest:
       given: their options, METHOD.KEY=VALUE.
       also: evidence that they can do without, METHOD.NAME.
       files: judgement files.
+      critic: the folder of a fitted critic, whose values take the place of logged ones; None for none.
+      dense: a .npy file of the numbers of each event with which it was fitted, or None.
     """
 
     names: tuple[str, ...]
     given: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    critic: str | None = None
+    dense: str | None = None
 
     def check(self, *, least: int = 1) -> None:
         """Check the names and the options; no log is needed. A judgement file counts as a method.
@@ -49,6 +55,8 @@ class ClaimRequest:
           CreditError: no method of a name, a method named twice, an option or evidence of none of them, a wrong value;
             fewer methods than `least`.
         """
+        if self.dense is not None and self.critic is None:
+            raise CreditError("--dense has the features of a fitted critic; expected --critic with it")
         least = max(least - (1 if self.files else 0), 0)
         if 0 < len(self.names) < least:
             raise CreditError(
@@ -115,10 +123,35 @@ class ClaimRequest:
           CreditError: no trace has an outcome; the log lacks evidence that a method needs; a method has no such option,
             or refuses the option's value.
         """
+        arrays = self.of_critic(traces, names := tuple(names))
         return {
-            name: run(traces, name, evidence=_of(name, self.also), **parse_options(name, self.options(name)))
+            name: run(
+                traces, name, evidence=_of(name, self.also), **arrays[name], **parse_options(name, self.options(name))
+            )
             for name in progress(names)
         }
+
+    def of_critic(self, traces: Traces, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """What each of some methods takes from the critic, by name.
+
+        Args:
+          traces: what was read.
+          names: some methods.
+
+        Raises:
+          CreditError: none of them takes what a critic gives; it cannot be read, or was fitted on other columns.
+        """
+        if self.critic is None or not names:
+            return {name: {} for name in names}
+        from credit.critics.fitting import load_critic
+
+        features = None if self.dense is None else read_array(Path(self.dense), "a .npy file of numbers")
+        evidence = load_critic(self.critic).evidence(traces, dense=features)
+        taken = {name: {k: x for k, x in evidence.items() if k in Request.of(name).takes} for name in names}
+        if not any(taken.values()):
+            which = " and ".join(map(repr, names))
+            raise CreditError(f"method {which} takes no evidence of a critic, which gives {', '.join(evidence)}")
+        return taken
 
     def run(
         self, traces: Traces, *, progress: Callable[[Iterable[str]], Iterable[str]] = iter

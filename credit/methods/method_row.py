@@ -82,12 +82,16 @@ class Seen(NamedTuple):
       alone: whether an action has no number, or 0, for want of another trace with its key.
       keyless: whether an action has no number for want of its key, or of a trace other than its replays with it.
       rewarded: whether events have rewards of their own; None where they may, and none has any here.
+      refused: whether actions of agents at once are refused.
+      last_gains: whether the last row of agents at once gains what all brought.
     """
 
     repeated: bool
     alone: bool
     keyless: bool
     rewarded: bool | None
+    refused: bool = True
+    last_gains: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -258,7 +262,7 @@ class Method:
 
         Rewards at events count for the whole round, but for the order "row_reward". A `stage` states it, and a `node`
         in its `context`; to the order "turns", and to a key by steps, it is one place; values of one agent's
-        rows there follow each other.
+        rows there follow each other, and so do those of a `value_after`.
 
         Args:
           of_one: ask of the rows of one agent in a round.
@@ -273,7 +277,8 @@ class Method:
           >>> credit.METHODS["spiral_rae"].reads_rounds({"discount": 0.9}, [])  # it counts along an agent's own rows
           False
         """
-        if {"stage", "node"} & {*self.needs} or (self.order == "turns" and not (of_one and self.valued)):
+        one_place = self.order == "turns" and not (of_one and self.valued) and "value_after" not in given
+        if {"stage", "node"} & {*self.needs} or one_place:
             return False
         of_rows = given if self.order == "row_reward" else {*given} - {"event_reward"}
         return self._reads_chain({**self.bound, **options}, of_rows, of_agents=not of_one)
@@ -297,7 +302,8 @@ class Method:
           >>> credit.METHODS["rloo"].unbiased_with({"by": "task,turn", "singleton": "raw"})
           (True, '')
           >>> credit.METHODS["gae"].unbiased_with({})
-          (None, 'values that are not the true ones bias it; at lambda_=1 none do')
+          (None, 'values that are not the true ones bias it, and so do agents at once, of whom the last row gets the \
+most; at lambda_=1 none do')
           >>> credit.METHODS["gae"].unbiased_with({"lambda_": 1.0})
           (True, '')
           >>> credit.METHODS["gae"].unbiased_with({"lambda_": 1, "discount": 0.9})
@@ -339,9 +345,16 @@ class Method:
         # What is sure comes first.
         found = min(_biases(given, seen, self.of_rows), key=lambda answer: answer[0] is None, default=(True, ""))
         unless = "".join(f"; at {name}={at} none do" for name, at in self.unbiased_at.items())
-        refused = ", and so do agents at once, whose actions it refuses" if self.order == "turns" else ""
-        wrong = but or f"values that are not the true ones bias it{refused}{unless}"
+        wrong = but or f"values that are not the true ones bias it{self._of_rounds(given, seen)}{unless}"
         return (None, wrong) if found[0] and not known else found
+
+    def _of_rounds(self, given: Mapping[str, Any], seen: Seen | None) -> str:
+        """That agents at once bias a method though values are the true ones, where they may or do; else ""."""
+        if self.order == "turns":
+            return ", and so do agents at once, whose actions it refuses" if seen is None or seen.refused else ""
+        reads = given.get("along") == "trace" and self.reads_rounds(given, ())
+        said = reads and (seen is None or seen.last_gains)
+        return ", and so do agents at once, of whom the last row gets the most" if said else ""
 
     def _compares_by_key(self, options: Mapping[str, Any]) -> bool:
         from estimators.options import takes_key
@@ -377,7 +390,7 @@ def _biases(given: Mapping[str, Any], seen: Seen | None, of_rows: bool) -> Itera
         return {True: False, False: None, None: unknown}[happened], said
 
     names, population, singleton = names_of_key(given.get("by")), given.get("population"), given.get("singleton")
-    repeated, alone, keyless, rewarded = seen or (None, None, False, None)
+    repeated, alone, keyless, rewarded = seen[:4] if seen else (None, None, False, None)
     along, finer = given.get("along", "trace"), finer_than_trace(given.get("by"))
     # The rest of the return of an action at t: every r_s with s >= t. An agent's own chain lacks those at others'
     # events, whose mean may depend on the action; the outcome ends each chain, and alone makes every return the whole.

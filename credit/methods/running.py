@@ -154,7 +154,7 @@ def _what_is_missing(
     else:
         rounds = Rounds(*names.at_once)
         untold = f"{name} reads {names.untold}" if names.untold and known.reads_order(options, traces.evidence) else ""
-    rounds = rounds.read(*reads_rounds(known, options, traces.evidence))
+    rounds = rounds.read(*reads_rounds(known, options, {*traces.evidence, *options}))
     return [
         *(f"{name} compares by the {column}, and {said}" for column, said in alike.items()),
         *([untold] if untold else []),

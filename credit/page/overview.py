@@ -186,11 +186,13 @@ def overview(findings: Findings) -> dict[str, Any]:
             "terms": compared.terms(),
         }
     by_system = compared.sides_of_kinds() if compared else ()
+    of_sides = (compared.sides.side, compared.sides.heads) if compared else ()
     of_kinds = failed_by_kind(traces, judged_traces(traces, findings.success_at), *by_system)
     selected = selected_outcomes(traces, findings.success_at, findings.prices)
     result["findings"] = [one.as_json() for one in main_findings(
         traces, differing=differing, of_kinds=of_kinds,
-        selected=selected, corrected=corrected_failures(traces, findings.success_at, findings.prices),
+        selected=selected, corrected=corrected_failures(traces, findings.success_at, findings.prices, *of_sides),
+        by_system=result["verdicts_by_system"],
         causes=causes, triaged=found, verdicts=verdicts, compared=compared,
         ranked=ranked_by_side(traces, findings.success_at, findings.sides),
         lost=[*(result["questions"][name] for name in ("failed", "again")),

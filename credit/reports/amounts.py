@@ -17,6 +17,16 @@ FAR = 1.5
 """Widths of the range of outcomes, above which a root mean square distance from its middle is far. Numbers that are
 spread evenly over three such widths, the range in their middle, are not."""
 
+SMALL, SURE = 10.0, 4.0
+"""How many times the largest of a key's numbers the mean return is where it is far, too, and how many of its standard
+errors they are apart: right values have the mean of returns."""
+
+FEW = 10
+"""Equal outcomes, below which the rewards at events beside them tell no unit."""
+
+OUTCOMES = "outcome"
+"""The name of the outcomes alone, whose range tells their unit."""
+
 
 class Amounts(NamedTuple):
     """Numbers that were met: how many, their sum, that of their squares, the least and the greatest."""
@@ -40,7 +50,7 @@ class Amounts(NamedTuple):
 
 
 def amounts_of(traces: Traces) -> dict[str, Amounts]:
-    """The outcomes of a batch under the name "", with all that rewards at events may add or take, and its evidence."""
+    """Outcomes under the name "", with all that rewards at events may add or take, and alone; and evidence."""
     n = traces.sizes
     outcome = np.asarray(traces.reward[: n.traces], np.float64)
     room = np.zeros_like(outcome)
@@ -49,7 +59,7 @@ def amounts_of(traces: Traces) -> dict[str, Amounts]:
         sizes = np.abs(np.where(step.mask, step.array, 0)[: n.events])
         room += np.bincount(np.asarray(traces.graph.trace_ids[: n.events]), sizes, n.traces)
     ends = np.concatenate([outcome - room, outcome + room])
-    stated = {"": ends[np.isfinite(ends)]} | {
+    stated = {"": ends[np.isfinite(ends)], OUTCOMES: outcome[np.isfinite(outcome)]} | {
         name: traces.evidence[name].amounts.astype(np.float64)
         for name in sorted(LIKE_OUTCOMES - {"agent_reward"})
         if name in traces.evidence
@@ -65,13 +75,21 @@ def far_from_outcomes(amounts: Mapping[str, Amounts]) -> dict[str, str]:
       >>> far_from_outcomes({"": outcomes, "value": percent})
       {'value': '20 to 90 beside outcomes of 0 to 1'}
     """
-    outcomes = amounts.get("")
-    if outcomes is None or outcomes.most <= outcomes.least:
+    returns = amounts.get("")
+    if returns is None or returns.most <= returns.least:
         return {}
-    middle, width = (outcomes.least + outcomes.most) / 2, outcomes.most - outcomes.least
+    outcomes = amounts.get(OUTCOMES, returns)
+    if outcomes.most <= outcomes.least and outcomes.number < FEW:
+        return {}
+    middle, width = (returns.least + returns.most) / 2, returns.most - returns.least
+    mean = returns.total / returns.number
+    error = math.sqrt(max(returns.squares / returns.number - mean**2, 0) / outcomes.number)
+    kind = "outcomes" if (returns.least, returns.most) == (outcomes.least, outcomes.most) else "returns"
     found = {}
     for name, a in amounts.items():
         apart = math.sqrt(max(a.squares / a.number - 2 * middle * a.total / a.number + middle**2, 0))
-        if name and apart > FAR * width:
-            found[name] = f"{a.least:g} to {a.most:g} beside outcomes of {outcomes.least:g} to {outcomes.most:g}"
+        size = max(-a.least, a.most)
+        small = name.endswith("value") and 0 < SMALL * size < abs(mean) and abs(mean) - size > SURE * error
+        if name not in ("", OUTCOMES) and (apart > FAR * width or small):
+            found[name] = f"{a.least:g} to {a.most:g} beside {kind} of {returns.least:g} to {returns.most:g}"
     return found

@@ -154,7 +154,8 @@ def verdicts_by_system(traces: Traces, errors: Sequence[VerdictErrors]) -> str:
     """
     stated = np.array([name or "" for name in traces.traces["system"].to_pylist()], object)
     names, task = sorted({*stated.tolist()} - {""}, key=natural_key), task_ids(traces)
-    _, kind = task_kinds(traces)
+    kinds, kind = task_kinds(traces)
+    within = " within kinds of task" * bool(kinds)
     sides = [np.where(stated == "", -1, stated == name) for name in (names if len(names) > 2 else names[1:])]
     found = _corrected([one for side in sides for one in _compared(errors, side, task, kind)])
     told = []
@@ -164,9 +165,8 @@ def verdicts_by_system(traces: Traces, errors: Sequence[VerdictErrors]) -> str:
         one = next(each for each in errors if each.name == name)
         every = [(system, *one.counts(stated == system)[2 * good :][:2]) for system in names]
         parts = [f"{printable(system, 60)} {part_of(some, of)}" for system, some, of in every]
-        told.append(
-            f"{_kind(name, good, against)} differ by system beyond chance: {', '.join(up_to(parts, MOST_TOLD))}"
-        )
+        which = f"{_kind(name, good, against)} differ by system beyond chance, compared by task{within}"
+        told.append(f"{which}: {', '.join(up_to(parts, MOST_TOLD))}")
     return "; ".join(told)
 
 

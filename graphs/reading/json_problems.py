@@ -194,5 +194,7 @@ def _field_of_non_finite(document: Any, field: str) -> str | None:
 
 def _trace_id(data: bytes) -> str:
     document = untyped(data)
-    trace_id = document.get("trace_id") if isinstance(document, dict) else None
+    if not isinstance(document, dict):
+        return ""
+    trace_id = document.get("id" if "traces" in document else "trace_id")  # an episode of several agents' traces
     return trace_id if isinstance(trace_id, str) else ""

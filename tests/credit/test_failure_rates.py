@@ -126,7 +126,12 @@ def test_a_judge_that_changed_is_no_change_of_the_runs(
     told = said("summary", *call, "--reward-channel", "judge")
     assert re.search(rf"Success: no change shown \(0\.\d+ to 0\.\d+\), since judge {claim} \(", told)
     assert f"no change shown, since judge {claim} (" in said("metrics", *call, "--reward-channel", "judge")
-    assert re.search(r"\n  By judge: old \d+ of 120 .*, new \d+ of 120 ", told), "whose the counts of sides are"
+    assert re.search(r"\n  By judge, which changed: old \d+ of 120 .*, new \d+ of 120 ", told), "whose the counts are"
+    ends = re.search(r", by side: old \d+ % \(95 % interval (\d+) to (\d+) %\), new .* (\d+) to (\d+) %\)\.\n", told)
+    old, _, new, last = (int(end) for end in ends.groups()) if ends else (0, 0, 0, 0)
+    assert max(old, new) < 40 < last, "corrected rates of sides, which people see alike"
+    worth = told.partition("\nHow judge agrees with thumb")[2].partition("\nWhat was lost")[0]
+    assert re.search(rf"\n  Runs that thumb {claim.rpartition(' ')[2]} and judge .*, beyond chance", worth)
     alike = log(tmp_path, (passed[0], passed[0]), people=people)
     assert "since judge" not in said("summary", *alike, "--reward-channel", "judge")
 
@@ -195,7 +200,7 @@ def test_grades_are_said_not_to_be_corrected_and_success_at_is_what_corrects_the
     told = said(*call)
     assert "\n  By thumb 32 of 80 (40 %) failed.\n  Grades of judge do not correct this rate: `--success-at`" in told
     assert (
-        "How judge agrees with thumb (by people):\n  judge ranks a trace that thumb passes above" in told
+        "How judge agrees with thumb (by people):\n  Too few traces to tell whether judge agrees: it ranks a " in told
         and "since judge passes more" not in told
     )
     told = said(*call, "--success-at", "0.5")

@@ -88,6 +88,36 @@ def test_few_traces_and_runs_of_few_tasks_do_not_tell() -> None:
     assert one([1] * 20, [*[1.0] * 19, 0.0]).found is None
 
 
+AGREES = "checker agrees: it passes"
+FEW = "Too few traces to tell whether checker agrees: it passes"
+
+
+@pytest.mark.parametrize(
+    ("passed", "opens"), [(2, AGREES), (10, FEW), (15, FEW), (20, FEW), (29, "checker says little: it passes")]
+)
+def test_the_plain_words_follow_the_interval(passed: int, opens: str) -> None:
+    """A checker that passes 15 of 30 failed traces "agrees": its 50 points, 30 to 67, were not surely below the limit.
+    Doctor's column had the lower end of its interval, 0.26, as the statistic beside a limit of 0.5."""
+    outcome = [0] * 30 + [1] * 30
+    traces = log(outcome, [float(good or i < passed) for i, good in enumerate(outcome)])
+    (judged,) = verdict_errors(traces)
+    low, high = judged.interval
+    assert (opens == AGREES, opens == FEW) == (low > 0.5, low <= 0.5 <= high)
+    assert judged.in_short("", True).startswith(f"{opens} {passed} of 30 failed traces")
+    finding = next(each for each in examine(traces) if each.check == "verdict_disagreement")
+    assert finding.statistic == pytest.approx(passed / 30) and finding.found is judged.found
+
+
+@pytest.mark.parametrize(("late", "opens"), [(1, AGREES), (6, FEW.replace(" agrees", " on v2 agrees"))])
+def test_the_sentence_names_the_system_that_decides(late: int, opens: str) -> None:
+    """Only `doctor` named it: the head gave 74 points "too few to be sure", and others of 56 "agree"."""
+    outcome = [i % 2 for i in range(200)] + [0] * 8 + [1] * 8
+    passes = [float(good or (i >= 200 and i % 8 < late)) for i, good in enumerate(outcome)]
+    (judged,) = verdict_errors(log(outcome, list(passes), systems=["v1"] * 200 + ["v2"] * 16))
+    assert judged.interval[0] > 0.5 and judged.in_short("", True).startswith(opens)
+    assert ("passes 6 of 8 failed traces and 8 of 8" in judged.in_short("", True)) is (late == 6)
+
+
 @pytest.mark.parametrize(("late", "found"), [(25, True), (5, None), (0, False)])
 def test_a_verdict_is_of_each_system(late: int, found: bool | None) -> None:
     """Of 113 runs of one version and 70 of the next, whose checker passes all that failed, it was "not found"."""
@@ -188,7 +218,7 @@ def test_a_judge_that_is_the_outcome_is_held_against_people(tmp_path: Path, peop
         call = ["summary", str(log), "--reward-channel", channel, *more]
         return CliRunner().invoke(cli, call, catch_exceptions=False).stdout
 
-    rejects = f"judge says little: it passes 20 of 30 traces that {people} rejects (67 %) and"
+    rejects = f"Too few traces to tell whether judge agrees: it passes 20 of 30 traces that {people} rejects (67 %) and"
     passes = f"{rejects} 60 of 60 that {people} passes (100 %; it"
     assert f"\nHow judge agrees with {people}:\n  {passes} rejects 0), a difference of 33 " in said("judge")
     assert f"Also in the log, by `--reward-channel`: {people} of 90 traces" in said("judge")
@@ -220,7 +250,7 @@ def test_a_verdict_is_found_whichever_of_them_says_little() -> None:
     first, second = verdict_errors(traces)
     assert (first.name, first.found, second.name, second.found) == ("tests", False, "review", True)
     finding = next(each for each in examine(traces) if each.check == "verdict_disagreement")
-    assert finding.found and finding.statistic == second.both.low and finding.words == second.told()
+    assert finding.found and finding.statistic == second.both.share and finding.words == second.told()
 
 
 def test_of_several_verdicts_the_head_names_first_the_one_that_says_little(tmp_path: Path) -> None:
@@ -284,7 +314,13 @@ def count_found(seed: int, worlds: list[tuple[float, float]], draws: int, alike:
     """How many of the checkers that are drawn are found."""
     rng = np.random.default_rng(seed)
     drawings = [drawn(rng, parts, alike, both) for parts in worlds for _ in range(draws // len(worlds))]
-    return sum(wrong_parts(wrong, good, task, 0.05)[2].low > MOST_WRONG for wrong, good, task in drawings)
+    return sum(
+        VerdictErrors(
+            "", np.flatnonzero(good), good, wrong, *wrong_parts(wrong, good, task, 0.05),
+            interval=youden_interval(wrong, good, task),
+        ).found is True
+        for wrong, good, task in drawings
+    )  # fmt: skip
 
 
 @pytest.mark.slow

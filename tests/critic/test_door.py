@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -59,6 +60,11 @@ def test_fit_assign_and_load_again(runs: Path, tmp_path: Path) -> None:
     assert critic.judged.tasks == len(critic.held_out) == 1
     gae = runner.invoke(cli, ["assign", str(runs), "-o", "-", "--method", "gae", "--critic", str(tmp_path / "critic")])
     assert gae.exit_code == 0 and "advantage" in gae.output
+    ledger = ["compose", str(runs), "--methods", "rloo,critic", "-o", str(tmp_path / "l.parquet")]
+    done = runner.invoke(cli, [*ledger, "--critic", str(tmp_path / "critic")])  # only `assign` took it
+    assert done.exit_code == 0 and "took part: critic" in done.output, done.output
+    entries = pq.read_table(tmp_path / "l.parquet").filter(pc.field("entry") == "increment")
+    np.testing.assert_allclose(entries["amount"].to_numpy(), table["credit"].to_numpy(), atol=1e-6)
     again = credit.fit_critic(traces, settings=Settings(members=2, epochs=2, patience=2), directory=tmp_path / "critic")
     for one, two in zip(critic.values(traces), again.values(traces), strict=True):
         assert np.asarray(one).tobytes() == np.asarray(two).tobytes()
@@ -101,6 +107,12 @@ def test_a_wrong_call_is_one_line(runs: Path, tmp_path: Path) -> None:
         (["assign", str(runs), "-o", "-", "--dense", str(tmp_path / "x.npy")], "expected --critic"),
         (["assign", str(runs), "-o", "-", "--method", "critic", "--critic", str(tmp_path)], "holds no critic"),
         (["assign", str(runs), "-o", "-", "--method", "critic"], "needs evidence"),
+        (["compose", str(runs), "-o", "-", "--dense", str(tmp_path / "x.npy")], "expected --critic"),
+        (["compose", str(runs), "-o", "-", "--methods", "rloo", "--critic", str(tmp_path)], "holds no critic"),
+        (
+            ["compose", str(runs), "-o", "-", "--channel", "team=1", "--critic", str(tmp_path)],
+            "without --judgements, --",
+        ),
     ):
         told = runner.invoke(cli, call)
         assert told.exit_code == 1 and words in told.output, told.output

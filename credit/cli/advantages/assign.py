@@ -11,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from credit.cli.shared.answers import json_option, print_json, stderr, words
-from credit.cli.shared.claims import tell_unchecked
+from credit.cli.shared.claims import critic_option, dense_option, tell_unchecked
 from credit.cli.shared.commands import Command
 from credit.cli.shared.engines import engine_option
 from credit.cli.shared.outputs import check_folder, prints_table, stay_outside, write_output
@@ -91,10 +91,8 @@ evidence_option = click.option(
 @method_options
 @key_option
 @evidence_option
-@click.option("--critic", metavar="DIR", type=click.Path(exists=True, file_okay=False),
-              help="Take values from the critic in this folder, which `credit fit critic` wrote.")  # fmt: skip
-@click.option("--dense", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
-              help="Numbers of each event, .npy, with which the critic was fitted.")  # fmt: skip
+@critic_option
+@dense_option
 @click.option("--chunk-events", type=click.IntRange(1), metavar="N",
               help="Read whole groups, about N events at a time: for native logs larger than memory.")  # fmt: skip
 @engine_option("Compute parts of native logs side by side, here or on a cluster.")
@@ -126,6 +124,7 @@ def assign(
     Missing evidence is an error that says how to log it.
     """
     from credit.method_summary import Summary
+    from credit.methods.claims import ClaimRequest
     from credit.methods.option_texts import parse_options
     from credit.methods.running import run
     from graphs.keys import column_of_key
@@ -167,7 +166,7 @@ def assign(
         leave(ctx, written, allow_bad)
     with _column_or_key(column):
         traces = read_traces(paths, **reading)
-    arrays = {} if critic is None else _of_critic(traces, method, critic, dense)
+    arrays = ClaimRequest((method,), critic=critic, dense=dense).of_critic(traces, [method])[method]
     with working(stderr(), f"computing {method}"):
         credit = run(traces, method, evidence=also, **arrays, **options)
     count = _write_table(traces, credit, output, actions_only) if to == "table" else _fill(traces, credit, to, output)
@@ -268,18 +267,3 @@ def _fill(traces: Traces, credit: Credit, to: str, output: str) -> int:
 
     write = verifiers.write if to == "verifiers" else inspect_logs.write
     return write(traces, np.asarray(credit.advantage), np.asarray(credit.valid), output)
-
-
-def _of_critic(traces: Traces, method: str, folder: str, dense: str | None) -> dict[str, Any]:
-    """The evidence that a method takes from a critic."""
-    from credit.critics.fitting import load_critic
-    from credit.methods.running import Request
-    from graphs.array_files import read_array
-    from graphs.errors import CreditError
-
-    features = None if dense is None else read_array(Path(dense), "a .npy file of numbers")
-    evidence = load_critic(folder).evidence(traces, dense=features)
-    taken = {name: values for name, values in evidence.items() if name in Request.of(method).takes}
-    if not taken:
-        raise CreditError(f"method {method!r} takes no evidence of a critic, which gives {', '.join(evidence)}")
-    return taken

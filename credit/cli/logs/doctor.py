@@ -95,7 +95,7 @@ def doctor(
         _print(stdout(), findings, level, idle)
         said = "\n".join(each.words for each in findings if each.found is not False)
         for one in verdicts:
-            if one["found"] is not None and one["told"] not in said:
+            if one["told"] not in said:
                 stdout().print(words(f"{one['told']}."), soft_wrap=True)
         of_ranked = [one.by_side() if one.of_all() in said else one.told() for one in ranked]
         for told in filter(None, of_ranked):

@@ -188,7 +188,7 @@ def metrics(
             lines = [*filter(None, [others, alone, success_line(paid)]), *map(str, unread), *map(str, unscored)]
         else:
             lines = compared.buts() + compared.of_rows() + compared.without_number()
-        lines += [f"{one['told']}." for one in verdicts if one["found"] is not None] if compared is not None else []
+        lines += [f"{one['told']}." for one in verdicts] if compared is not None else []
         lines += [f"{one['told']}." for one in ranked] if compared is not None else []
         lines += filter(None, [failed_without_count(traces)])
         for line in lines + ([] if prices is None else price_gaps(traces, prices).lines()):

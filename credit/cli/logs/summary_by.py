@@ -196,12 +196,13 @@ def summary(
         compared = compare_costs(traces, chosen, prices, success_at)
     teams = "" if compared is None else compared.by_team()
     by_side = compared.sides_of_kinds() if compared else ()
+    of_sides = (compared.sides.side, compared.sides.heads) if compared else ()
     of_kinds = failed_by_kind(traces, judged_traces(traces, success_at), *by_side)
     selected = selected_outcomes(traces, success_at, prices)
     findings = main_findings(
         traces, differing=differences, of_kinds=of_kinds, causes=causes, triaged=result, verdicts=verdicts,
-        ranked=ranked, selected=selected, corrected=corrected_failures(traces, success_at, prices),
-        compared=compared,
+        ranked=ranked, selected=selected, corrected=corrected_failures(traces, success_at, prices, *of_sides),
+        compared=compared, by_system=systems,
         lost=[failed.told() if failed else "", repeats.in_short() if repeats else "",
               *idle_losses(traces, differences, prices)],
     )  # fmt: skip

@@ -33,9 +33,10 @@ def takes_channels(command: Callable[..., Any]) -> Callable[..., Any]:
     def gathered(*args: Any, channels: tuple[str, ...], step: int, **kwargs: Any) -> Any:
         if step and not channels:
             raise click.UsageError("--step anneals the weights of channels; expected --channel with it")
-        if channels and (kwargs["asked"].files or kwargs["making"]["expected"] == "value"):
+        asked = kwargs["asked"]
+        if channels and (asked.files or asked.critic or kwargs["making"]["expected"] == "value"):
             raise click.UsageError(
-                "--channel runs methods on each reward; expected it without --judgements and --expected value"
+                "--channel runs methods on each reward; expected it without --judgements, --critic and --expected value"
             )
         return command(*args, weights=parse_channels(channels, step) if channels else {}, **kwargs)
 

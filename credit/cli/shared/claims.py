@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from credit.methods.claims import ClaimRequest
     from graphs.traces.batch import Traces
 
-__all__ = ["alike", "makes_ledger", "settled", "takes_claims", "tell_unchecked"]
+__all__ = ["alike", "critic_option", "dense_option", "makes_ledger", "settled", "takes_claims", "tell_unchecked"]
+
+
+critic_option = click.option(
+    "--critic", metavar="DIR", type=click.Path(exists=True, file_okay=False),
+    help="Take values from the critic in this folder, which `credit fit critic` wrote.",
+)  # fmt: skip
+dense_option = click.option(
+    "--dense", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
+    help="Numbers of each event, .npy, with which the critic was fitted.",
+)  # fmt: skip
 
 
 def tell_unchecked(names: Iterable[str]) -> None:
@@ -54,7 +64,7 @@ def alike(
 
 
 def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command `--methods`, `--option`, `--evidence` and `--judgements`, together as the keyword `asked`."""
+    """Give a command `--methods` and what goes with it, the fields of `ClaimRequest`, as the keyword `asked`."""
     options = (
         several_methods(
             "Method of `credit methods`, by commas or repeated. Default: those that `credit choose` recommends.",
@@ -79,6 +89,8 @@ def takes_claims(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Path(exists=True, dir_okay=False),
             help="Table of a judge's scores with columns `trace` and `score`. May be repeated.",
         ),
+        critic_option,
+        dense_option,
     )
 
     @functools.wraps(command)

@@ -377,7 +377,7 @@
   const answers = (id, title, ...parts) => (parts.flat().length ? section(id, title, ...parts.flat()) : null);
   const [told, silent] = [true, false].map((known) => asked.doctor.filter((row) => (row.found != null) === known).sort((a, b) => b.found - a.found));
   section("doctor", "Doctor",
-    ...overview.verdicts.filter((one, i) => i && one.found != null).map((one) => make("p", {}, ended(one.told))),
+    ...overview.verdicts.slice(1).map((one) => make("p", {}, ended(one.told))),
     make("p", { class: "note" }, "Found is a fact about the log; whether it is a fault is yours to say."),
     ...(told.length ? [table([["check", (r) => r.check.replaceAll("_", " ")], ["finding", (r) => r.verdict, "w"], ...counted("statistic", "limit", "p"),
       ["what was found", (r) => r.words, "t"], ...(told.some((r) => r.found || r.alone) ? [["traces", (r) => (r.found || r.alone ? r.traces.slice(0, 3).map((id) => (traces.some((row) => row.trace === id) ? opener(id) : id)) : ""), "i", ids]] : [])],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ ROWS: dict[str, Any] = {"group": [0] * 6, "trace": [*"aabbcc"], "agent": [*"xyxy
         ("rloo", {}, ""),
         ("remax", {}, ""),
         ("puppeteer", {}, f"its number is another than the return: {credit.METHODS['puppeteer'].summary}"),
-        ("gae", {}, f"{WRONG}; at lambda_=1 none do"),
+        ("gae", {}, f"{WRONG}, and so do agents at once, of whom the last row gets the most; at lambda_=1 none do"),
         ("critic", {}, f"{WRONG}, and so do agents at once, whose actions it refuses"),
         ("grpo", {"ddof": 0}, "how it is biased is known of ddof=1 only"),
     ],
@@ -81,3 +82,29 @@ def test_a_mean_that_is_said_to_contain_the_trace_moves_with_its_outcome(name: s
 
     most = 1 if TWICE.isdisjoint(needs) else 2
     assert np.abs(of_own(2.0) - of_own(1.0))[:2].max() < most - 1e-3
+
+
+@pytest.mark.parametrize(
+    ("method", "at_once", "after", "said"),
+    [("gae", True, False, "and so do agents at once, of whom the last row gets the most; at lambda_=1"),
+     ("gae", False, False, ""), ("critic", True, False, "and so do agents at once, whose actions it refuses"),
+     ("critic", False, False, ""), ("critic", True, True, ""), ("gae", True, True, "")],
+)  # fmt: skip
+def test_a_bias_of_agents_at_once_is_said_where_the_log_has_it(
+    method: str, at_once: bool, after: bool, said: str
+) -> None:
+    """A fitted critic values what each of a round did, and was said to refuse actions, of which it had answered all."""
+    evidence = {"value": [0.5] * 6, "context": [*"uuvvww"] if at_once else [*"uvwxyz"]}
+    _, _, rows = credit.from_columns(**ROWS, reward=[1.0, 1, 0, 0, 0, 0], evidence=evidence)
+    value, given = np.asarray(rows.evidence["value"]), ("value", "value_after")[: 1 + (method == "critic")]
+    traces, arrays = rows.traces, dict.fromkeys(given if after else (), value)
+    summary, words = Summary(), f"{WRONG}, {said}" if said else WRONG
+    with warnings.catch_warnings(action="ignore"):
+        result = credit.run(traces, method, **arrays)
+    summary.add(traces, result, method, {}, arrays)
+    lines = summary.lines(method, {})
+    assert [line for line in lines if "policy gradient" in line and words in line and ("at once" in line) == bool(said)]
+    assert any("1 round several" in line or "3 rounds several" in line for line in lines) == (
+        at_once and (after or method == "gae")
+    )
+    assert int(np.asarray(result.valid).sum()) == (0 if method == "critic" and at_once and not after else 6)

@@ -131,12 +131,15 @@ def test_a_verdict_that_differs_by_system_is_told_without_sides(tmp_path: Path, 
     told = ", ".join(
         f"{name} {sum(said):.0f} of {len(said)} ({100 * np.mean(said):.0f} %)" for name, said in of.items()
     )
-    line = f"failures that checker passes differ by system beyond chance: {told}"
+    line = f"failures that checker passes differ by system beyond chance, compared by task: {told}"
     for call in ("summary", "doctor"):
         plain, stated = (CliRunner().invoke(cli, [call, str(path), *more]).stdout for more in ([], ["--json"]))
         assert f"F{line[1:]}." in plain and json.loads(stated)["verdicts_by_system"] == line
     traces = credit.read(path)
     assert overview(Findings.of(traces, {"rloo": credit.run(traces, "rloo")}))["verdicts_by_system"] == line
+    of_kinds = write(path, [each | {"task_kind": f"k{i // 24 % 2}"} for i, each in enumerate(lines)])
+    stated = json.loads(CliRunner().invoke(cli, ["doctor", str(of_kinds), "--json"]).stdout)["verdicts_by_system"]
+    assert stated == line.replace("by task:", "by task within kinds of task:"), "it said not within what"
     same = log(tmp_path, systems, [0.3] * len(systems))
     assert json.loads(CliRunner().invoke(cli, ["doctor", str(same), "--json"]).stdout)["verdicts_by_system"] == ""
 

@@ -330,6 +330,27 @@ def test_rewards_at_events_widen_what_a_value_may_be() -> None:
     assert not survey(assemble(batch)).far
 
 
+@pytest.mark.parametrize(("scale", "far"), [(100.0, "0.3 to 0.6 beside outcomes of 0 to 100"), (1.0, "")])
+def test_outcomes_in_another_unit_than_values_are_named(scale: float, far: str) -> None:
+    """Values in percent beside outcomes of 0 and 1 were named, and outcomes in percent beside values not."""
+    batch = [record(f"t{i}", "g", scale * (i % 2)) for i in range(30)]
+    for i, made in enumerate(batch):
+        made.columns["value"] = [0.3 + 0.3 * (i % 3 == 0)]
+    found = survey(assemble(batch)).far
+    assert found == ({"value": far} if far else {})
+    said = [line for line in credit.choose(assemble(batch)).warnings if "far from outcomes" in line]
+    assert said == [f"evidence far from outcomes, as numbers in another unit are: value ({far})"] * bool(far)
+
+
+@pytest.mark.parametrize(("rewards", "value"), [([0.0] * 2, 0.5), ([0.0] * 49 + [100.0], 0.4)])
+def test_few_equal_outcomes_and_rare_ones_tell_no_unit(rewards: list[float], value: float) -> None:
+    """Two traces of outcome 0, 0.04 paid at events: values of 0.5 were told as beside outcomes of -0.04 to 0.04."""
+    batch = [record(f"t{i}", "g", reward, steps=(0.04, None)) for i, reward in enumerate(rewards)]
+    for made in batch:
+        made.columns["value"] = [value, value]
+    assert not survey(assemble(batch)).far
+
+
 def test_names_that_look_alike_are_named() -> None:
     """Agents 'Solver' and 'solver' had no baseline in common, nor had tasks 'q' and 'q '."""
     batch = [record(f"t{i}", group, 1.0) for i, group in enumerate(["q", "Q ", "caf\u00e9", "cafe\u0301", "q-1", "q1"])]

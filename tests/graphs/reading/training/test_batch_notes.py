@@ -379,7 +379,7 @@ def test_traces_that_are_refused_for_their_outcome_leave_the_bias_open(tmp_path:
 
 
 @pytest.mark.parametrize("cell", ['"none"', "[1]", "NaN", "-Infinity", "1e300", "1" + "0" * 400])
-@pytest.mark.parametrize("log", ["native", "table", "table of another key", "table of a key that is named"])
+@pytest.mark.parametrize("log", ["native", "episode", "table", "table of another key", "table of a key that is named"])
 def test_an_outcome_that_cannot_be_read_leaves_the_bias_open_whatever_is_wrong(
     tmp_path: Path, log: str, cell: str
 ) -> None:
@@ -387,6 +387,10 @@ def test_an_outcome_that_cannot_be_read_leaves_the_bias_open_whatever_is_wrong(
     event = '[{"id":"e","type":"message","agent":"a"}]'
     line = {
         "native": f'{{"trace_id":"t%d","task_id":"q","rewards":{{"team":%s}},"events":{event}}}',
+        "episode": '{"id":"t%d","env":{"id":"e"},"task":{"key":"q","data":{}},"group":{"id":"q"},"ok":true,"errors":[],'
+        '"run":{"work":{"type":"train","step":1,"policy":{"start":1,"end":1}}},"traces":[{"id":"a","agent":{"name":"a",'
+        '"trainable":true},"calls":[],"metrics":{},"rewards":{"right":{"score":%s,"weight":1.0}},"nodes":[{"message":'
+        '{"role":"assistant","content":"c"},"sampled":true,"token_ids":[1],"mask":[true],"logprobs":[-0.1]}]}]}',
         "table": '{"trace":"t%d","group":"q","reward":%s}',
         "table of another key": '{"trace":"t%d","group":"q","score":%s}',
         "table of a key that is named": '{"trace":"t%d","group":"q","verdict":%s}',
@@ -394,7 +398,8 @@ def test_an_outcome_that_cannot_be_read_leaves_the_bias_open_whatever_is_wrong(
     path = written(tmp_path, "log.jsonl", "".join(line % (i, i % 2 if i else cell) + "\n" for i in range(5)))
     named = ["--columns", "reward=verdict"] if "verdict" in line else []
     done = CliRunner().invoke(cli, ["assign", str(path), "-m", "rloo", *named, "-o", str(tmp_path / "out.csv")])
-    is_word = log != "native" and cell == '"none"'  # the trace is read, as with a table of rewards
+    is_word = log[:5] == "table" and cell == '"none"'  # the trace is read, as with a table of rewards
     which = "1 of 5 traces has no outcome" if is_word else "1 trace was refused for the outcome"
     assert f"  the policy gradient may be biased: {which}" in done.stderr, done.stderr
     assert is_word or "left out as one without" in done.stderr
+    assert log != "episode" or "trace 't0': " in done.stderr
