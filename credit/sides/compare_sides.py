@@ -76,7 +76,8 @@ def compare_sides(
     rows = side_differences(traces, {name: of for name, of in whole.items() if name not in same}, sides.side)
     kinds = task_kinds(traces)
     facts = TeamFacts(traces)
-    bounds = bounds_of_sides(traces, measured, sides.side, prices, facts)
+    few = {row.metric for row in rows if row.few_lack}
+    bounds = [of for of in bounds_of_sides(traces, measured, sides.side, prices, facts) if of.metric not in few]
     verdicts = tuple(verdict_changes(verdict_errors(traces, success_at), sides.side, task, kinds[1]))
     judge = outcome_name(traces)
     rows = [held_to_reference(row, judge, verdicts) if row.metric in FIRST else row for row in rows]

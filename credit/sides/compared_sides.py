@@ -133,7 +133,7 @@ class ComparedSides:
         """The rows that sentences may name whose numbers are of a part of the traces, but those of `_whole`."""
         named = (*FIRST, *self.agents)
         part = (row for row in self._asked() if row.part() and EARLY not in row.refused)
-        return [row for row in part if row.worth_telling or row.metric in named]
+        return [row for row in part if not row.few_lack and (row.worth_telling or row.metric in named)]
 
     def _uncosted(self) -> tuple[str, str]:
         """The cost that is not compared, where prices are given or a part of it is known, and why; "" where one is."""

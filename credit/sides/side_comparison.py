@@ -282,7 +282,7 @@ class SideComparison(ComparedSides):
         places = [row.place if row.ratio else "" for row in sure]
         told = [f"{_name(row.metric)} {row.told(places[:at])}" for at, row in enumerate(sure)]
         told += [f"{OTHERS}: {', '.join(up_to(more, MOST_TOLD))}"] if more else []
-        parts = grouped((row.part(), _name(row.metric)) for row in sure if row not in said_before)
+        parts = grouped((row.part(), _name(row.metric)) for row in sure if row not in said_before and not row.few_lack)
         for part, names in parts.items():
             of = f" of {', '.join(names)}" if len(parts) > 1 else ""
             told += [f"numbers{of} in {part}"] if part else []
@@ -387,7 +387,7 @@ class SideComparison(ComparedSides):
 
     def _whole(self) -> str:
         """Which of the metrics asked for leave out traces that end early, and why; "" where none does."""
-        names = [ASKED[row.metric] for row in self._asked() if EARLY in row.refused]
+        names = [ASKED[row.metric] for row in self._asked() if EARLY in row.refused and not row.few_lack]
         return f"{', '.join(up_to(names, 2))} are without traces that end early, since some lack lines" if names else ""
 
     def caveats(self) -> list[str]:

@@ -19,6 +19,10 @@ __all__ = ["Needed", "SideDifference", "SideRatio", "corrected_rows"]
 POWER = 0.8
 
 
+FEW = 0.02
+"""Part of the traces of a side: were they ten times as large as others, its mean would be a fifth higher."""
+
+
 @dataclasses.dataclass(frozen=True)
 class SideRatio:
     """How many times an amount of the first side the second has.
@@ -313,6 +317,17 @@ class SideDifference:
         """How many traces of each side with a number are of tasks that have none on the other side; empty for none."""
         rest = [all_ - some - lost for all_, some, lost in zip(self.asked, self.traces, self.lacking, strict=True)]
         return rest if any(rest) else []
+
+    @property
+    def few_lack(self) -> bool:
+        """Whether all but few traces of each side have a number: the line on traces says so, and no other one."""
+        lost = zip(self.lacking, self.asked, strict=True)
+        return (
+            self.metric not in FIRST
+            and not self.elsewhere
+            and not any(self.untold)
+            and all(some <= FEW * of for some, of in lost)
+        )
 
     @property
     def by_itself(self) -> bool:

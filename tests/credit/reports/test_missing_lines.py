@@ -104,6 +104,19 @@ def test_no_tool_stands_for_a_model_call_that_is_in_no_event(tmp_path: Path) -> 
     assert bounds(costs, "no tool")[3].startswith("≥")
 
 
+def test_few_traces_without_numbers_of_two_sides_are_told_in_one_line(tmp_path: Path) -> None:
+    """4 broken runs of 288 had 10 lines, and a second row of each sum."""
+    some = [(side, i) for side in (0, 1) for i in range(60)]
+    lines = [line(f"{side}.{i}", times=1 + i % 2 + side, system=f"v{side}", task_id=f"q{i % 20}") for side, i in some]
+    log, cut = tmp_path / "x.jsonl", {"metrics": LOST}
+    write(log, [lines[0] | cut, *lines[1:]])
+    shown = run("metrics", log, "--sides", "system").stdout
+    (told,) = (row for row in shown.splitlines() if "lines" in row or "of 60" in row)
+    assert told.startswith("traces: 60 and 60; of fewer, ") and "(59 and 60: " in told and ", all traces" not in shown
+    write(log, [*(line | cut for line in lines[:5]), *lines[5:]])
+    assert "tokens, all traces" in run("metrics", log, "--sides", "system").stdout  # of 5 of 60 a sum has a bound
+
+
 def test_every_count_has_the_mark(tmp_path: Path) -> None:
     """Tokens had one; the errors beside them looked whole."""
     traces = read(tmp_path, line("a", metrics=LOST), line("b"))
