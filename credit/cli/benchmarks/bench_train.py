@@ -14,7 +14,7 @@ import click
 
 from credit.bench.given_values import GIVEN_VALUES, unpaid
 from credit.cli.benchmarks.long_table import long_table_option, save_numbers
-from credit.cli.benchmarks.measured import AT_EDGE, UNTESTED, Measured, of_run, said, with_absent
+from credit.cli.benchmarks.measured import AT_EDGE, CORRECTED, UNTESTED, Measured, of_run, said, with_absent
 from credit.cli.benchmarks.to_write import print_to_write, to_write
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
@@ -54,8 +54,9 @@ LEGEND = (
     f"the first method's. {{medians}} ahead: {AHEAD}{{mark}}. as: equal but for rounding. {{rate}}{{common}}"
 )
 MEDIANS = "area, final, events to 90 % and difference: each the median over seeds"
-MARK = "; * if the signed-rank test over seeds has p < 0.05 after Holm's correction over the table"
+MARK = "; * if the signed-rank test over seeds has p < 0.05 after Holm's correction"
 LEAST_SEEDS = f"{UNTESTED}: with {{comparisons}} the signed-rank test takes {{least}} seeds, this run has {{seeds}}"
+COMPARED = f"{CORRECTED} {{comparisons}}: methods that are equal but for rounding count once on a task"
 EDGE = f"; {AT_EDGE}: the smallest or the largest that was tried, so that a rate beyond it may be better"
 TAKEN = (
     "intervals{mark} take the rate as given, as if other seeds than the {seeds} that chose it could not have chosen "
@@ -199,10 +200,10 @@ def train(
         ]  # fmt: skip
         check_room(lambda: _drawn([row | {"at_rates": dict.fromkeys(common_rates or (), row)} for row in stand_ins],
                                   group_size))  # fmt: skip
-    most = len(names) * (len(signals) - 1)
+    most = len(names) * (len(signals) - 1)  # those that turn out equal but for rounding take fewer seeds
     if most and seeds < (least := least_seeds(most)):
-        takes = f"with {counted(most, 'comparison')} the signed-rank test takes {least} seeds, this run has {seeds}"
-        stderr().print(f"{takes}: --seeds {least} allows for it", soft_wrap=True)
+        takes = f"with up to {counted(most, 'distinct comparison')} the signed-rank test takes up to {least} seeds"
+        stderr().print(f"{takes}, this run has {seeds}: --seeds {least} allows for it", soft_wrap=True)
     rates = learning_rates or (QUICK_RATES[optimizer] if quick else LEARNING_RATES[optimizer])
     with progress_bar(stderr()) as bar:
         task = bar.add_task("training", total=len(signals) * len(names) * seeds)
@@ -271,13 +272,14 @@ def _caveats(
     several, seeds = comparisons(compared, compared[0].signal), compared[0].seeds
     chosen = [TAKEN.format(mark=" and *" if several else "", seeds=TUNING_SEEDS)] * (len(rates) > 1)
     least = least_seeds(several) if several else 0
-    untested = LEAST_SEEDS.format(comparisons=counted(several, "comparison"), least=least, seeds=seeds)
+    count = counted(several, "distinct comparison")
+    tested = (LEAST_SEEDS if seeds < least else COMPARED).format(comparisons=count, least=least, seeds=seeds)
     of_method = _alike(compared, settings)
 
     def of_number(number: Measured) -> list[str]:
         an_interval = bool(number.confidence) and not math.isnan(number.low) and number.learning_rate is None
-        of_test = bool(number.less) and number.quantity == "area" and seeds < least
-        return one_mean + chosen * an_interval + [untested] * of_test + of_method.get(number.method, [])
+        of_test = bool(number.less) and number.quantity == "area" and several > 0
+        return one_mean + chosen * an_interval + [tested] * of_test + of_method.get(number.method, [])
 
     return of_number
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AT_EDGE",
+    "CORRECTED",
     "EQUAL",
     "LEFT_OUT",
     "MARKS",
@@ -112,6 +113,8 @@ AT_EDGE = "at edge"
 MARKS = (AT_EDGE, "*", "†", "‡")
 UNTESTED = "No test was possible"
 """With which the caveat of differences begins that too few seeds leave untested."""
+CORRECTED = "Holm's correction is over"
+"""With which that of tested ones begins."""
 OPTIONS = "options of methods: their defaults, or those that a name states"
 REAL, WHOLE = ("value", "low", "high", "confidence", "learning_rate"), ("n", "independent", "group_size", "length")
 """Columns of numbers."""

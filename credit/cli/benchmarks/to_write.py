@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from credit.cli.benchmarks.both_ways import both_ways
 from credit.cli.benchmarks.measured import (
     AT_EDGE,
+    CORRECTED,
     EQUAL,
     UNTESTED,
     Measured,
@@ -49,15 +51,15 @@ SAID_OF_ALL = {
 OF_BOTH = {"truth": "decisions", "snr": "traces"}
 LESS = {"train": "The median of the differences by seed"}
 """What a difference is where it is not that of the two numbers."""
-TESTED = "The signed-rank test over seeds has {}p < 0.05 after Holm's correction over the table"
-CHOSEN = ", which its interval does not allow for"
+TESTED = "The signed-rank test over seeds has {}p < 0.05 after Holm's correction"
 
 
 def to_write(numbers: Sequence[Measured], quantities: Iterable[str] = ()) -> list[str]:
     """Sentences on each function of one's own, or else on the last method, beside the first one.
 
     Without differences, which are from the first method, the first published one takes its place.
-    They are of the condition under which the two differ most, and say of how many. What they say stands in the numbers.
+    They are of the condition under which the two differ most (`both_ways`), name that at the other end, and count the
+    conditions of either direction. What they say stands in the numbers.
     A difference is in them where both have the same rate and the same draws. What is so of several quantities comes
     first, once.
 
@@ -90,16 +92,14 @@ def _of_quantity(numbers: Sequence[Measured], quantity: str) -> list[list[str]]:
     base = next(iter([*published, *names]), "")
     firsts = {_run(n): n for n in plain if n.method == base}
 
-    def apart(number: Measured) -> float:
-        return round(abs(number.value - firsts.get(_run(number), number).value), 9)
-
     def about(name: str) -> list[str]:
         of_name = [n for n in plain if n.method == name]
         both = [n for n in of_name if _run(n) in firsts] if name != base else []
-        most = max(both or of_name[:1], key=apart)
+        of_both = [n for n in found if (n.method, n.less) == (name, base)]
+        ways = both_ways(both or of_name[:1], [firsts.get(_run(n), n) for n in both or of_name[:1]], of_both)
+        most, less = ways.most, [ways.less] if ways.less else []
         told = list(dict.fromkeys([most, firsts.get(_run(most), most)]))
         here = [n for n in numbers if n.method in (name, told[-1].method) and _run(n) == _run(most)]
-        less = [n for n in found if n in here and n.less == told[-1].method and not {*"†‡"} & {*n.mark}]
         values = " and ".join(f"{n._replace(mark='').cell} for {n.method}" for n in told)
         sentences = [f"{SUBJECTS[bench][quantity]} is {values}", SAID_OF_ALL.get(bench, "")]
         for n in less:
@@ -109,17 +109,17 @@ def _of_quantity(numbers: Sequence[Measured], quantity: str) -> list[list[str]]:
             apart_by = f"{LESS.get(bench, 'The difference')} is {cell}"
             sentences.append(("Both are equal but for rounding" if cell == EQUAL else apart_by) + shared)
         if less and bench == "train":
-            untested = [caveat for caveat in said(less, "caveats") if caveat.startswith(UNTESTED)]
-            sentences += untested or [TESTED.format("" if "*" in less[0].mark else "no ")]
+            limits = [caveat for caveat in said(less, "caveats") if caveat.startswith((UNTESTED, CORRECTED))]
+            untested = any(caveat.startswith(UNTESTED) for caveat in limits)
+            sentences += [*[TESTED.format("" if "*" in less[0].mark else "no ")] * (not untested), *limits]
         sentences.append(f"Conditions: {condition(most, shared_conditions([most]))}")
-        bounded = CHOSEN * any(not math.isnan(n.low) and n.confidence for n in less)
-        where = f"Of {len(both)} conditions the difference is largest there{bounded}"
         equal = f"Both are equal in {'both' if len(both) == 2 else f'all {len(both)}'} conditions"
-        sentences += [where if apart(most) else equal] * (len(both) > 1)
+        sentences += [equal] * (ways.are_equal and len(both) > 1) or ways.says
         edge = [n.method for n in here if n.quantity == "rate" and AT_EDGE in n.mark]
         rates = "rates of {} are" if len(edge) > 1 else "rate of {} is"
         sentences += [f"The {rates.format(' and '.join(edge))} at the edge of those tried"] * bool(edge)
-        notes = [*_counts(told), *brackets(told + less), *unbounded(told, less), *said(told, "given")]
+        ends = [ways.other_less] if ways.other_less else []
+        notes = [*_counts(told), *brackets([*told, *less, *ends]), *unbounded(told, less), *said(told, "given")]
         sentences += [f"{note[0].upper()}{note[1:]}" for note in notes] + refused(here)
         return [*filter(None, sentences), of_release(bench).removesuffix(".")]
 

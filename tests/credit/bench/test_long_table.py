@@ -333,14 +333,18 @@ def test_each_own_method_has_a_sentence_of_where_it_differs_most() -> None:
         for world, value in zip(("one", "two"), of, strict=True)
     ]
     first, second = to_write(rows)
-    most = " groups of 2. Of 2 conditions the difference is largest there. "
+    most = " groups of 2. Of 2 conditions the difference is largest there. mine:"
     assert " is 0.54 for mine:a and 0 for rloo. " in first and f". Conditions: two,{most}" in first
     assert " is 0.3 for mine:b and 0 for rloo. " in second and f". Conditions: one,{most}" in second
+    ends = (
+        "mine:a has the larger number in 1 and the smaller in 0 of 2 conditions, equal in 1. At the other end, one, it "
+    )
+    assert f"{ends}is 0 for mine:a and 0 for rloo. Source" in first
     (same,) = to_write([row._replace(value=0.2) for row in rows])[:-1]
     assert " is 0.2 for mine:a and 0.2 for rloo. " in same
     assert ". Conditions: one, groups of 2. Both are equal in both conditions. Source: `" in same
     own_first = to_write(sorted(rows, key=lambda row: ":" not in row.method))
-    assert [re.findall(r"for (\S+?)\.? ", line) for line in own_first] == [["mine:a", "rloo"], ["mine:b", "rloo"]]
+    assert [re.findall(r"for (\S+?)\.? ", line)[:2] for line in own_first] == [["mine:a", "rloo"], ["mine:b", "rloo"]]
     (last,) = to_write([row for row in rows if ":" not in row.method and row.world == "one"])
     assert " is 0.1 for grpo and 0 for rloo. " in last and ". Conditions: one, groups of 2. Source: `credit" in last
 
@@ -367,10 +371,55 @@ def test_a_difference_of_training_is_no_finding_where_none_was_tested() -> None:
     told = re.sub(r" \([^()]* to [^()]*\)", "", told)
     assert " is 0.650 for mine:a and 0.750 for rloo. It is the median over seeds. The median of the " in told
     assert " differences by seed is -0.050. No test was possible: with 2 " in told
-    assert "comparisons the signed-rank test takes 7 seeds, this run has 6. Conditions: pivotal, groups of 4. " in told
-    assert "the difference is largest there, which its interval does not allow for. The rates of rloo and " in told
+    assert (
+        "distinct comparisons the signed-rank test takes 7 seeds, this run has 6. Conditions: pivotal, groups of 4. "
+        in told
+    )
+    assert (
+        "the difference is largest there, which its interval does not allow for. mine:a has the larger number in 0 "
+        in told
+    )
+    assert " and the smaller in 2 of 2 conditions, decided in 0 and 0 (p < 0.05). At the other end, additive, " in told
+    assert "The rates of rloo and " in told
     assert " and mine:a are at the edge of those tried. " in told
-    assert ". The signed-rank test over seeds has p < 0.05 after Holm's correction over the table. " in sentence(12)
+    tested = (
+        ". The signed-rank test over seeds has p < 0.05 after Holm's correction. Holm's correction is over 2 distinct "
+    )
+    assert f"{tested}comparisons: methods that are equal but for rounding count once on a task. " in sentence(12)
+    assert " of 2 conditions, decided in 0 and 2 (p < 0.05). " in sentence(12)
+
+
+def test_a_ratio_compares_conditions_of_unlike_scale_and_both_directions_are_told() -> None:
+    """The sentence of 72.6 and 80.5 hid a third more variance in another world, where all numbers are a tenth."""
+    values = {"rloo": (80.5, 3.92, 4.0), "mine:a": (72.6, 5.25, 4.0)}
+    rows = [
+        Measured(name, "relative", value, world=world, group_size=5, bench="bias")
+        for name, of in values.items()
+        for world, value in zip(("big", "small", "same"), of, strict=True)
+    ]
+    (told,) = to_write(rows, ["relative"])
+    assert " is 5.25 for mine:a and 3.92 for rloo. " in told
+    assert "Conditions: small, groups of 5. Of 3 conditions the ratio is furthest from 1 there. mine:a has the " in told
+    assert " larger number in 1 and the smaller in 1 of 3 conditions, equal in 1. At the other end, big, it is " in told
+    assert "it is 72.6 for mine:a and 80.5 for rloo. Source" in told
+    (exact,) = to_write([row._replace(value=0.0) if row.world == "small" else row for row in rows], ["relative"])
+    assert "Conditions: big, groups of 5. Of 3 conditions the difference is largest there. " in exact
+
+
+def test_a_decided_difference_comes_before_a_larger_undecided_one() -> None:
+    """Of three lengths the sentence took the only undecided difference, and left the two decided losses unsaid."""
+    rows = []
+    for length, first, less, half in ((10, 0.28, -0.012, 0.013), (30, 0.166, -0.0018, 0.0008), (100, 0.091, 0.0, 0.1)):
+        one = Measured("rloo", "snr", first, 0.0, 1.0, 0.99, world="heavy", length=length, bench="snr")
+        own = one._replace(method="mine:a", value=first + less)
+        differs = own._replace(value=less, low=less - half, high=less + half, less="rloo", shown=f"{less} ({half})")
+        rows += [one, own, differs]
+    (told,) = to_write(rows)
+    assert (
+        "The difference is -0.0018 (0.0008). Conditions: heavy, T = 30. Of those decided the ratio is furthest" in told
+    )
+    counts = "mine:a has the larger number in 0 and the smaller in 2 of 3 conditions, equal in 1, decided in 0 and 1"
+    assert f"{counts} (interval without 0). At the other end, T = 100, it is " in told
 
 
 @pytest.mark.slow
@@ -465,8 +514,9 @@ def test_doctor_and_robustness_have_a_sentence(monkeypatch: pytest.MonkeyPatch) 
         "seed 0. ",
         "robustness": "The part of all |advantages| that inserted actions take is 0.3 for gae and 0.1 for rloo. The "
         "true credit of inserted actions is 0. Conditions: padded_spawns, groups of 8, world additive, tasks 16, seed "
-        "0. Of 2 conditions the difference is largest there. Values: the true ones. gae gave no number for 25 % of the "
-        "decisions, which count as 0; most often: no siblings. ",
+        "0. Of 2 conditions the difference is largest there. gae has the larger number in 1 and the smaller in 1 of 2 "
+        "conditions. At the other end, inflated_log, it is 0.48 for gae and 0.50 for rloo. Values: the true ones. gae "
+        "gave no number for 25 % of the decisions, which count as 0; most often: no siblings. ",
     }
     for bench, sentence in expected.items():
         shown, plain = (CliRunner().invoke(cli, ["bench", bench, *more]).stdout for more in ([], ["--json"]))
