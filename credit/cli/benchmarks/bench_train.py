@@ -45,6 +45,7 @@ LEGENDS = {
     "final": f"the share at the end, {_OF_SHARE}",
     "events to 90 %": f"evidence included, {_OF_SHARE}",
     "answered": "part of the decisions that have an advantage, of the seed with the least; 1 is all",
+    "p": "of the signed-rank test of areas over seeds, after Holm's correction",
     "less": "on the same seeds, median over seeds",
     "ahead": f"{AHEAD} than that of the first method",
 }
@@ -230,7 +231,7 @@ def train(
         return
     shown = plain_table("task", "method", "#rate", "#area", "#final", "#events to 90 %", "#difference", "ahead",
                         *(f"#at {r:g}" for r in sorted(common_rates or ())))  # fmt: skip
-    printed = [number for number in numbers if number.quantity != "answered"]  # lines below have it
+    printed = [number for number in numbers if number.quantity not in ("answered", "p")]  # lines below, and * for it
     for (task_name, signal), of_cell in itertools.groupby(printed, lambda number: (number.world, number.method)):
         row = [task_name or "", signal, *(number.cell for number in of_cell)]
         shown.add_row(*map(words, row + [""] * (len(shown.columns) - len(row))))
@@ -322,7 +323,7 @@ def _settings(
         "seeds": seeds,
         "first seed": seed,
     }
-    return lambda number: of_all | ({"against": base} if number.quantity == "ahead" else {})
+    return lambda number: of_all | ({"against": base} if number.quantity in ("ahead", "p") else {})
 
 
 def _notes(about: dict[str, str]) -> dict[str, str]:
@@ -367,6 +368,7 @@ def _numbers(compared: Sequence[Cell], group_size: int, rates: Sequence[float]) 
             one("area", cell.difference_median, *cell.difference_interval, less=base, mark=mark,
                 shown=within(cell.difference_median, cell.difference_interval, _difference)),
             one("ahead", cell.ahead, shown=ahead),
+            one("p", cell.ahead_p),
         ]  # fmt: skip
         found += [
             one("area at one rate", at.difference_median, *at.difference_interval, less=base,

@@ -103,6 +103,7 @@ HELD = {
         "final": "End of the learning curve",
         "events to 90 %": "Events until 90 % is learned",
         "ahead": "Seeds ahead",
+        "p": "P-values of areas",
         **_ANSWERED,
     },
 }

@@ -79,11 +79,13 @@ def test_snr_and_training_have_the_same_lines(tmp_path: Path) -> None:
     trained = of_training(compared, 4, (0.1, 0.2))
     of_rloo = [n.quantity for n in trained if n.method == "rloo"]
     assert of_rloo == ["rate", "area", "final", "events to 90 %", "answered"]
-    assert [n.less for n in trained if n.method == "mine:b"] == ["", "", "", "", "", "rloo", ""]
-    assert trained[-1].quantity == "ahead" and {n.mark for n in trained if n.quantity == "rate"} == {"at edge"}
+    assert [n.less for n in trained if n.method == "mine:b"] == ["", "", "", "", "", "rloo", "", ""]
+    assert [n.quantity for n in trained[-2:]] == ["ahead", "p"] and {
+        n.mark for n in trained if n.quantity == "rate"
+    } == {"at edge"}
     save_numbers([*numbers, *trained], tmp_path / "all.csv")
     written = pyarrow.csv.read_csv(tmp_path / "all.csv").to_pylist()
-    assert len(written) == 17 and written[0]["confidence"] == 0.99 and written[6]["confidence"] is None
+    assert len(written) == 18 and written[0]["confidence"] == 0.99 and written[6]["confidence"] is None
 
 
 def test_latex_states_shared_conditions_once_and_what_is_not_there() -> None:
@@ -155,7 +157,7 @@ def test_latex_of_training_has_the_marks_and_the_words_of_the_screen(tmp_path: P
     comments = "% orchestration-credit 0.1.0[^\n]*\n% needs \\\\usepackage{booktabs}\n"
     assert re.match(comments + r"\\begin{table}\n", path.read_text())
     tables = {re.search(r"label{tab:t-(.*)}", text)[1]: text for text in path.read_text().split(r"\caption{")[1:]}  # type: ignore[index]
-    assert list(tables) == ["rate", "area", "final", "events-to-90", "area-less-that-of-rloo", "ahead"]
+    assert list(tables) == ["rate", "area", "final", "events-to-90", "area-less-that-of-rloo", "ahead", "p"]
     assert all(
         "steps 60, groups a step 4, optimizer adam, policy tabular, rates 0.2,0.4,0.8, seeds 8" in text
         for text in tables.values()
