@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from credit.doctor.verdict_errors import VerdictErrors
 from credit.reports.outcome_differences import OutcomeDifferences
 from credit.reports.triage import Triage
+from credit.sides.asked_metrics import FIRST
 from credit.sides.side_comparison import SideComparison
 
 __all__ = ["separate_tests"]
@@ -34,7 +35,9 @@ def separate_tests(
     families = {
         "what went wrong": triaged.looked_at > 0,
         "numbers": differing.looked_at() > 0,
-        "what changed": compared is not None,
+        "success by side": compared is not None and any(row.metric in FIRST for row in compared.rows),
+        "mix of tasks": compared is not None and any(row.within for row in compared.rows),
+        "what else the head says changed": compared is not None,
         "verdicts by system": any(one.systems for one in verdicts),
         "which traces people judged": bool(corrected),
     }

@@ -105,7 +105,8 @@ class Problem:
     the format has no lines; `trace` is the trace's id, "" where it is unknown. `value` is an excerpt of the input.
     Where a file has very many faults of one kind, one problem stands for `count` of them and shows the first.
     `about` is what a row of a table outside the log was to state, "reward", "group" or "side", or "reward" where a
-    column that nothing reads seems to be it; "" for other input.
+    column that nothing reads seems to be it, or "rewards.NAME" of a score of whose words only some have a meaning; ""
+    for other input.
     """
 
     kind: str

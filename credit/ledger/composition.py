@@ -357,8 +357,7 @@ def partitioned(
     on_grid = _on_grid(partition, trace, width=width)
     scored = np.asarray(balance.scored)
     total, start = np.asarray(balance.total, np.float64), np.asarray(on_grid.start, np.float64)
-    known_start = start if stated_start else np.full_like(start, np.nan)
-    measured = explained(graph, on_grid.cells, known_before, total, known_start, scored)
+    measured = explained(graph, on_grid.cells, known_before, total, start if stated_start else None, scored)
     return Ledger(
         graph=graph,
         rule=rule,

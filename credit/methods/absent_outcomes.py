@@ -30,6 +30,7 @@ __all__ = [
     "other_channels",
     "refused_reward",
     "spoilt_rows",
+    "unread_words",
 ]
 
 OF_EVENTS = (
@@ -103,6 +104,17 @@ def refused_reward(channel: str, problems: Iterable[Problem]) -> str:
     return f"its words are not known ({known}): say what they mean by --outcomes {shlex.quote(meant)}"
 
 
+def unread_words(traces: Traces) -> str:
+    """Which rewards beside the outcome are not read since only some of their words have a meaning; "" of none.
+
+    Args:
+      traces: what was read.
+    """
+    of_half = [p.about.removeprefix("rewards.") for p in traces.problems if p.kind == "category-score" and p.about]
+    told = [f"{name} is not read: {refused_reward(name, traces.problems)}" for name in dict.fromkeys(of_half)]
+    return "; ".join(told[:SHOWN] + ["…"] * (len(told) > SHOWN))
+
+
 def found_instead(traces: Traces) -> str:
     """Other channels of reward, rewards at events, or keys of the first native trace that look like outcomes."""
     if traces.reward_channels:
@@ -120,7 +132,7 @@ def channels_instead(traces: Traces) -> str:
     if np.isfinite(np.asarray(traces.reward)[:n]).any() or of_agents(traces).any():
         return ""
     counts = {name: len(traces.evidence[f"rewards.{name}"].rows) for name in traces.reward_channels}
-    return other_channels(counts, n, traces.by_people)
+    return "; ".join(filter(None, (other_channels(counts, n, traces.by_people), unread_words(traces))))
 
 
 def by_people(count: int, given: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from credit.doctor.verdict_channels import own_channel, verdict_channels
-from credit.methods.absent_outcomes import by_people
+from credit.methods.absent_outcomes import by_people, unread_words
 from credit.reports.trace_numbers import TraceMetric, numbered
 from credit.sides.chosen_sides import Sides
 from credit.sides.shown_changes import shown
@@ -32,7 +32,7 @@ def chosen_outcome(traces: Traces) -> str:
 
 
 def other_outcomes(traces: Traces, sides: Sides | None = None) -> str:
-    """The other rewards, of how many traces, with their means, where one was chosen as the outcome; "" elsewhere.
+    """The other rewards, of how many traces, with their means, where one was chosen as the outcome; and those not read.
 
     A change between sides is told as tested, with how many tasks it rests on, and not at all where these are too few.
 
@@ -40,8 +40,9 @@ def other_outcomes(traces: Traces, sides: Sides | None = None) -> str:
       traces: what was read.
       sides: two sides of these, whose means are those of `side_differences`; None for one mean of all traces.
     """
+    unread = f"{printable(words, 400)}." if (words := unread_words(traces)) else ""
     if not chosen_outcome(traces):
-        return ""
+        return unread
     channels = verdict_channels(traces)
     known = {name: int(np.isfinite(number).sum()) for name, number in channels.items()}
     named = sorted(known, key=lambda one: (one not in traces.by_people, -known[one]))[:MOST]
@@ -59,7 +60,8 @@ def other_outcomes(traces: Traces, sides: Sides | None = None) -> str:
             said += f", {shown()}"
         told.append(f"{printable(name, 60)}{whose} of {counted(known[name], 'trace')}, {said}")
     told += ["…"] * (len(known) > MOST)
-    return f"Also in the log, by `--reward-channel`: {'; '.join(told)}." if told else ""
+    also = f"Also in the log, by `--reward-channel`: {'; '.join(told)}." if told else ""
+    return " ".join(filter(None, (also, unread)))
 
 
 def _metric(number: np.ndarray) -> TraceMetric:

@@ -83,6 +83,16 @@ class AgentDifference:
     changed: bool = False
     stands_out: bool = False
 
+    def raised(self, times: float) -> AgentDifference:
+        """The same with the p-values of its tests so many times as large."""
+        test, taking_part = (None if of is None else of.raised(times) for of in (self.test, self.taking_part))
+        changed = self.changed and test is not None and test.worth_telling
+        clear = any(
+            of is not None and of.worth_telling and of.rises == (self.difference > 0) for of in (test, taking_part)
+        )
+        return dataclasses.replace(self, test=test, taking_part=taking_part, changed=changed,
+                                   stands_out=self.stands_out and clear)  # fmt: skip
+
     @property
     def rises(self) -> bool | None:
         """Whether it has more of the cost, where it acts or in all; None of one that did not change beyond chance."""

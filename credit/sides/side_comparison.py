@@ -130,7 +130,12 @@ class SideComparison(ComparedSides):
 
     def in_short(self) -> list[str]:
         """The head of a summary, in sentences: whether success changed, over all tasks or for kinds; what the second
-        side costs more; then `MOST_BESIDE` other changes beyond chance. `changed` has more, and the table all."""
+        side costs more; then `MOST_BESIDE` other changes beyond chance. `changed` has more, and the table all.
+
+        Success is the primary test; all else is corrected together."""
+        return self._together()._short()
+
+    def _short(self) -> list[str]:
         dated = self.sides.since != ""
         second = "runs" if dated else self.sides.heads[1]  # of which date, the name of the answer says
         judged = next((row for row in self._asked() if row.metric in FIRST), None)

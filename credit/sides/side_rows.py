@@ -164,6 +164,11 @@ class SideDifference:
                 ratio = dataclasses.replace(ratio, seen=math.exp(self.needed.seen(rows)))
         return dataclasses.replace(self, p=p, alone=self.p, rows=rows, seen=seen, ratio=ratio)
 
+    def raised(self, times: float) -> SideDifference:
+        """The same with its p-values so many times as large, as one part of several."""
+        p, here = (None if one is None else min(one * times, 1.0) for one in (self.p, self.here))
+        return dataclasses.replace(self, p=p, here=here)
+
     @property
     def name(self) -> str:
         """What a table calls it."""

@@ -1,7 +1,8 @@
 """Outcomes that logs state as words: the one rule of tables (`OutcomeWords`), for the records of each format.
 
 What a word means is known once all words of its channel are: traces wait from the first word on. Where they have no
-meaning, a trace is read without that outcome, and words and traces are named.
+meaning, a trace is read without that outcome, and words and traces are named. A channel beside the outcome is read
+whole or not at all: where the words of failures alone lack a meaning, the rest would be a success of 100 %.
 """
 
 from __future__ import annotations
@@ -53,23 +54,37 @@ def read_words(
     mixed = {key for key, found in told.items() if any(problem.is_failure for problem in found)}
     unknown: dict[tuple[str, str], list[tuple[TraceRecord, Word]]] = collections.defaultdict(list)
     for item in waiting:
+        for channel, word in _words(item) if isinstance(item, TraceRecord) else ():
+            key = channel, item.file if by_file else ""
+            if isinstance(kinds[key].meaning(word.text), str):
+                unknown[key].append((item, word))
+    named = {key for key in unknown if not by_file and not kinds[key].is_told}  # wholly without a meaning
+    others = numbers | {key for key in kinds.keys() - named if words[key]}
+    outcomes = {
+        (channel, file)
+        for channel, file in unknown.keys() - named
+        if channel == "team" or {of for of, where in others if where == file} == {channel}
+    }
+    categories = unknown.keys() - outcomes  # no channels
+    for item in waiting:
         if isinstance(item, TraceRecord):
             stated = [channel for channel in item.words if len(words[channel, item.file if by_file else ""]) == 2]
             for channel, word in _words(item):
                 key = channel, item.file if by_file else ""
                 found = kinds[key].meaning(word.text)
-                if isinstance(found, str):
-                    unknown[key].append((item, word))
-                elif found is not None and (key not in mixed or kinds[key].is_declared(word.text)):
+                if key in categories:
+                    if word.position < 0:
+                        del item.words[channel]
+                elif isinstance(found, float) and (key not in mixed or kinds[key].is_declared(word.text)):
                     _set(item, channel, word, found)
                     if word.position < 0 and (text := kept[key].get(item.trace_id)):
                         item.metrics[WORDED.format(channel, text)] = 1.0
-                if not by_file and not kinds[key].is_told and word.position < 0:
-                    del item.words[channel]  # a category, which is no channel
             if item.sole:  # of two words one may mean success, as `accepted` and `rejected`: the user says so
                 item.sole = item.sole._replace(channels=tuple(sorted({*item.channels, *stated})))
     for key, rows in unknown.items():
-        told[key] += _unknown(key[0], rows, is_sure=by_file or kinds[key].is_told)
+        if key in categories:
+            told[key] = [problem for problem in told[key] if problem.is_failure]
+        told[key] += _unknown(key[0], rows, is_outcome=key in outcomes, is_half=kinds[key].is_told)
     yield from waiting
     for found_problems in told.values():
         yield from found_problems
@@ -92,10 +107,12 @@ def _field(items: list[TraceRecord | Part | Problem], key: tuple[str, str], by_f
     return next((word.field for record in records for channel, word in _words(record) if channel == key[0]), "reward")
 
 
-def _unknown(channel: str, rows: list[tuple[TraceRecord, Word]], *, is_sure: bool) -> Iterator[Problem]:
-    """Words without a meaning: faults of an outcome that others state, else a category that is named once."""
+def _unknown(
+    channel: str, rows: list[tuple[TraceRecord, Word]], *, is_outcome: bool, is_half: bool
+) -> Iterator[Problem]:
+    """Words without a meaning: faults of the outcome, else a category that is named once."""
     expected = f"a number, or {WORDS}; {MEANING_OPTION}"
-    if is_sure and (channel == "team" or any(record.channels == [channel] for record, _ in rows)):
+    if is_outcome:
         for record, word in rows:
             place = "bad-type", *word.place[:2], word.field, excerpt(word.text), f"{expected}: the trace has no outcome"
             yield Problem(*place, record.trace_id, about="reward")
@@ -103,4 +120,6 @@ def _unknown(channel: str, rows: list[tuple[TraceRecord, Word]], *, is_sure: boo
     record, word = rows[0]
     texts = [*dict.fromkeys(word.text for _, word in rows)]
     shown = excerpt(f"{', '.join(texts[:_NAMED] + ['…'] * (len(texts) > _NAMED))}, of the score {channel}")
-    yield Problem("category-score", *word.place[:2], word.field, shown, expected, record.trace_id, count=len(rows))
+    expected += ": until then the score's other words are not read either" * is_half
+    place, about = ("category-score", *word.place[:2], word.field, shown), f"rewards.{channel}" * is_half
+    yield Problem(*place, expected, record.trace_id, count=len(rows), about=about)

@@ -4,7 +4,8 @@ A policy that wrote a text with log-probability L writes it again with chance e^
 unlikely an honest repetition is, over all pairs. Log-probabilities may be of another policy than the one that sampled,
 as where decoding was greedy or cooler: then unlike traces of a task share long beginnings, of which honest ones share
 one nat on average. What they share more than that takes from the proof. A clock proves traces by its digits behind
-the second where no two unlike actions of the batch have one time; of rows `copies_in_place` tells.
+the second, once a moment, where most runs are unlike and hardly a moment is of two of them; of rows `copies_in_place`
+tells.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from graphs.event_graph import EventGraph
 from graphs.traces.repeated_rows import APART, CHANCE
-from graphs.traces.repeated_traces import contents, contents_of_tokens, of_traces
+from graphs.traces.repeated_traces import NEARLY, contents, contents_of_tokens, of_traces
 from graphs.traces.tokens import Tokens
 
 __all__ = ["sampled_again"]
@@ -48,13 +49,16 @@ def sampled_again(
         of_traces(contents(np.arange(events) - np.searchsorted(trace, trace), row), trace, n),
     )
     copy, original = _later(content)
+    unlike = np.isin(np.arange(n), copy, invert=True)
     cluster = _clusters(graph, n)
     own = np.bincount(cluster, minlength=n)[cluster] == 1
     copy, original = copy[own[copy]], original[own[copy]]
     again, first = _later(contents(trace, row))
     if not len(copy) and not len(again):
         return (copy, original), (again, first)
-    clock = _surprise_of_clock(times[:events], row, acts, np.asarray(graph.group_ids)[trace])
+    clock = _surprise_of_clock(times[:events], cluster[trace], acts, np.asarray(graph.group_ids)[trace], unlike[trace])
+    if 2 * np.count_nonzero(unlike) <= n:  # runs may be alike as a rule, and so their times
+        clock[:] = 0.0
     surprise = np.zeros(events)
     if tokens is not None:
         known = tokens.mask & np.isfinite(tokens.log_probs)
@@ -90,19 +94,30 @@ def _later(content: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return again, first[which[again]]
 
 
-def _surprise_of_clock(times: np.ndarray, row: np.ndarray, acts: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """What the time of each action proves, in nats: its digits behind the second, where unlike actions differ in it."""
+def _surprise_of_clock(
+    times: np.ndarray, run: np.ndarray, acts: np.ndarray, group: np.ndarray, unlike: np.ndarray
+) -> np.ndarray:
+    """What the time of each action proves, in nats: its digits behind the second, where unlike runs differ in it.
+
+    Agents of a run act at one moment, which proves once. Relative clocks show the same times in unlike runs.
+
+    Args:
+      times, acts, group: [E], of the events.
+      run: int [E], the trace of each, or the replays that share its beginning.
+      unlike: bool [E], whether its trace equals none before.
+    """
     timed = np.flatnonzero(acts & np.isfinite(times))
+    timed = timed[np.unique(contents(run[timed], times[timed]), return_index=True)[1]]
     nats = np.zeros(len(times))
-    unlike = np.unique(row[timed], return_index=True)[1]
-    several = len(unlike) - len(np.unique(group[timed][unlike]))  # or each task may have one time
-    if several < APART or len(np.unique(times[timed][unlike])) < len(unlike):
-        return nats
     digits = np.full(len(timed), _DIGITS)
     for digit in reversed(range(_DIGITS)):
         scaled = times[timed] * 10.0**digit
         digits[np.abs(scaled - np.round(scaled)) < np.maximum(1e-3, 2 * np.spacing(scaled))] = digit
-    nats[timed] = math.log(10) * digits
+    fine = timed[(digits > 0) & unlike[timed]]
+    moments, often = np.unique(times[fine], return_counts=True)
+    several = len(fine) - len(np.unique(group[fine]))  # or each task may have one time
+    if several >= APART and np.count_nonzero(often == 1) >= NEARLY * len(fine):
+        nats[timed] = np.where(np.isin(times[timed], moments[often == 1]), math.log(10) * digits, 0.0)
     return nats
 
 

@@ -50,7 +50,7 @@ class Game(NamedTuple):
     """64 traces of a planner and a reviewer, with the true values before and after each action.
 
     Attributes:
-      known: the share of the variance of the reward that the planners' true increments explain.
+      known: the share of the variance of the reward within groups that the planners' true increments explain.
     """
 
     graph: EventGraph
@@ -74,8 +74,7 @@ def game(seed: int) -> Game:
         group=trace // 8, trace=trace, agent=["planner", "reviewer"] * 64, role=["plan", "review"] * 64,
         reward=outcome[trace], order=[0, 1] * 64, evidence={"value": value},
     )  # fmt: skip
-    others = (outcome.reshape(8, 8).sum(1).repeat(8) - outcome) / 7
-    known = 1 - np.var(outcome - 0.3 - 0.4 * plan) / np.var(outcome - others)
+    known = 1 - np.mean((outcome - 0.3 - 0.4 * plan) ** 2) / np.var(outcome.reshape(8, 8), axis=1, ddof=1).mean()
     return Game(graph, np.asarray(reward), rows, np.asarray(rows.evidence["value"]), float(known))
 
 

@@ -216,7 +216,7 @@ def _burst() -> LearningTask:
 
 
 def _noisy() -> LearningTask:
-    """As `stopping_shrinks`, judged by a verifier that is wrong in three of ten cases."""
+    """The value of one more step shrinks; the verifier is wrong in three of ten cases."""
     quality = [0.1 + 0.85 * (1 - 0.6**k) for k in range(9)]
     return _stops("stopping_noisy", [[0.3 + 0.4 * q for q in quality]], [0.02] * 8)
 

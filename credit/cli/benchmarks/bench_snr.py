@@ -124,6 +124,7 @@ def snr(
     from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, run
     from credit.bench.snr_logs import WORLDS, noise_of
     from credit.bench.snr_schemes import needs_of
+    from credit.bench.world_texts import world_text
     from credit.plot import draw_snr_report
 
     world = own_name(world, "world", WORLDS)
@@ -155,6 +156,7 @@ def snr(
     if output is not None:
         _write(report, output)
     few = any(math.isnan(d.high) and not d.text().startswith("equal") for d in report.differences)
+    about = f"{world}: {world_text('snr', world).rstrip('.')}"
     drawn = {"effort": "quick" if quick else "full", "seed": seed}
     fitted = {"lengths": ",".join(map(str, sorted(chosen))), **drawn}
     numbers = of_run(
@@ -163,6 +165,7 @@ def snr(
         lambda number: fitted if number.quantity == "slope" else drawn,
         lambda name: given.get(name, ""),
         lambda number: report.caveats,
+        lambda number: [about],
     )
     save_numbers(numbers, table, _notes(report, few), width)
     if as_json:

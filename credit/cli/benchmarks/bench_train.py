@@ -183,6 +183,7 @@ def train(
     from credit.bench.training.training_loop import TrainingSettings
     from credit.bench.training.training_runs import LEARNING_RATES, run_training
     from credit.bench.training.training_signals import training_signal
+    from credit.bench.world_texts import world_text
 
     left_out = LeftOut()
     if output is not None:
@@ -219,7 +220,8 @@ def train(
     of_number = _settings(settings, seeds, seed, rates, compared[0].signal)
     caveats_of = _caveats(compared, settings, rates)
     found = with_absent(_numbers(compared, group_size, rates), left_out.absent)
-    numbers = of_run(found, "train", of_number, _given, caveats_of)
+    texts = {name: f"{name}: {world_text('train', name).rstrip('.')}" for name in names}
+    numbers = of_run(found, "train", of_number, _given, caveats_of, lambda number: [texts[number.world or ""]])
     about = _about(compared, rates, common_rates or ())
     save_numbers(numbers, table, _notes(about), width)
     caveats = said(numbers, "caveats")

@@ -112,6 +112,7 @@ def truth(
     """
     from credit.bench.against_truth import Match, differences, draw, team_of
     from credit.bench.refusals import COUNTED, LeftOut, absent_lines, refused_lines
+    from credit.bench.world_texts import world_text
     from credit.methods.published import find_method
     from graphs.worlds import KINDS
 
@@ -193,7 +194,7 @@ def truth(
         lambda name: values_given("truth", find_method(name).needs),
         about=lambda number: [
             DRAWN,
-            f"{number.world}: outcomes of the kind {teams[number.world or ''].kind}",
+            f"{number.world}: {world_text('truth', number.world or '').rstrip('.')}",
         ],
     )
     legends = _legends(rows, less)

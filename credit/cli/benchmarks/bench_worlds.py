@@ -10,7 +10,10 @@ from credit.cli.shared.provenance import source
 
 __all__ = ["worlds"]
 
-MORE = "Formulas: docs/bias.md, docs/worlds.md, docs/snr.md, docs/training.md. J: the expected return."
+MORE = (
+    "J: the expected return. Formulas: docs/bias.md, docs/worlds.md, docs/snr.md, docs/training.md. "
+    "`--json` has the numbers that rebuild a world."
+)
 
 
 @click.command(
@@ -18,48 +21,36 @@ MORE = "Formulas: docs/bias.md, docs/worlds.md, docs/snr.md, docs/training.md. J
     short_help="Say what happens in the worlds of benchmarks.",
     examples="""
     credit bench worlds
-    credit bench worlds --json
+    credit bench worlds stop-rewards --json
     """,
 )
+@click.argument("names", metavar="[WORLD]...", nargs=-1)
 @json_option
-def worlds(as_json: bool) -> None:
+def worlds(names: tuple[str, ...], as_json: bool) -> None:
     """Say what happens in each world and task that a benchmark takes by name.
 
-    `robustness` takes those of `truth`.
+    `robustness` takes those of `truth`. With --json, each has the numbers that rebuild it: of bias decisions with the
+    policy, and traces with probabilities and rewards; of others parameters, of train where WORLD names the task.
     """
-    listed = _worlds()
+    from credit.bench.world_texts import WORLDS_OF, parameters, world_text
+    from graphs.errors import CreditError
+    from graphs.text import near_names
+
+    known = dict.fromkeys(world for of in WORLDS_OF.values() for world in of)
+    for name in names:
+        if name not in known:
+            raise CreditError(f"No world {name!r}. {near_names(name, known)}")
+    listed = [(bench, world) for bench, of in WORLDS_OF.items() for world in of if not names or world in names]
     if as_json:
-        print_json({"worlds": [dict(zip(("bench", "world", "about"), of, strict=True)) for of in listed],
-                    "source": source()})  # fmt: skip
+        told = [
+            {"bench": bench, "world": world, "about": world_text(bench, world)}
+            | ({"parameters": parameters(bench, world)} if names or bench != "train" else {})  # 9 MB of train
+            for bench, world in listed
+        ]  # fmt: skip
+        print_json({"worlds": told, "source": source()})
         return
     table = plain_table("bench", "world", "what happens")
-    for of in listed:
-        table.add_row(*map(words, of))
+    for bench, world in listed:
+        table.add_row(*map(words, (bench, world, world_text(bench, world))))
     stdout().print(table)
     stdout().print(MORE, soft_wrap=True)
-
-
-def _worlds() -> list[tuple[str, str, str]]:
-    """The benchmark, the world and a text of each."""
-    from credit.bench.own_worlds import HEAVY
-    from credit.bench.training.learning_tasks import TASKS
-    from graphs.worlds import KINDS
-    from graphs.worlds.micro.examples import MICRO
-
-    tails = "The noise has heavy tails: Student's t with three degrees of freedom, as much variance."
-    enumerated = {
-        world.name: f"{world.about} Roles: {', '.join(dict.fromkeys(world.roles))}. {len(world.ends)} traces. "
-        f"J = {world.probabilities() @ world.total:.3f}."
-        for world in MICRO.values()
-    }
-    of_bench = {
-        "bias": enumerated,
-        "truth": KINDS | {HEAVY: f"As additive. {tails}"},
-        "snr": {
-            "normal": "The return is the sum of the choices, each 1 or -1 with equal chances, and normal noise of "
-            "standard deviation 1.",
-            HEAVY: f"As normal. {tails}",
-        },
-        "train": {name: task.__doc__ or "" for name, task in TASKS.items()} | {HEAVY: f"As additive. {tails}"},
-    }
-    return [(bench, name, text) for bench, of in of_bench.items() for name, text in of.items()]

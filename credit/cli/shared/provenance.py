@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib.metadata
 import json
+import re
 import shlex
 import subprocess
+import sys
+import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -16,6 +21,9 @@ from credit import __version__
 __all__ = ["CALL", "commit_of", "release", "source"]
 
 CALL = "credit.call"  # the key of a call's context that holds its words
+_NAMED = re.compile(r"([^\W\d][\w.]*):[^\W\d]")  # module:name
+STARTED = time.time()  # of the program
+_OURS = ("credit", "estimators", "graphs")
 
 
 def release() -> str:
@@ -24,10 +32,25 @@ def release() -> str:
 
 
 def source() -> str:
-    """The release and the command that runs now, which a shell would take."""
+    """The release, the command that runs now, which a shell would take, and a digest of each module of yours in it."""
     context = click.get_current_context(silent=True)
     call = [] if context is None else context.meta.get(CALL, [])
-    return release() + f"; {shlex.join(['credit', *call])}" * bool(call)
+    return "; ".join([release(), *[shlex.join(["credit", *call])] * bool(call), *_digests(call)])
+
+
+def _digests(call: Iterable[str]) -> list[str]:
+    """The file of each module that a call names as "module:name" and that is loaded, with the sha256 of its text.
+
+    What the module imports has no digest, nor has what the commit tells. An edit during the run is said.
+    """
+    named = dict.fromkeys(name for word in call for name in _NAMED.findall(word) if name.split(".")[0] not in _OURS)
+    files = [Path(getattr(sys.modules.get(name), "__file__", None) or "") for name in named]
+    return [
+        f"{file.name} sha256 {hashlib.sha256(file.read_bytes()).hexdigest()[:12]}"
+        + ", changed after the program started" * (file.stat().st_mtime > STARTED)
+        for file in files
+        if file.is_file()
+    ]
 
 
 @functools.cache

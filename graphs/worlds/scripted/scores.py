@@ -22,14 +22,16 @@ from graphs.worlds.scripted.script import Script
 
 __all__ = ["KINDS", "ScoreRule", "score_rule"]
 
+_ADDS = "Every good decision adds its weight."
+
 KINDS = {
-    "additive": "Every good decision adds its weight.",
-    "bernoulli": "The score is that of additive. Success has a probability that is logistic in it.",
+    "additive": _ADDS,
+    "bernoulli": f"{_ADDS} Success has a probability that is logistic in the sum.",
     "bottleneck": "A chain of decisions must all be good. Nothing else matters.",
     "pivotal": "One message decides.",
-    "free_rider": "As additive. The choices of one agent weigh nothing.",
-    "padding": "As additive. Half of each wave that was spawned does no useful work, and each spawn costs.",
-    "poisoned": "As additive. If one message is bad, nothing that descends from it in the graph counts.",
+    "free_rider": f"{_ADDS} The choices of one agent weigh nothing.",
+    "padding": f"{_ADDS} Half of each wave that was spawned does no useful work, and each spawn costs.",
+    "poisoned": f"{_ADDS} If one message is bad, nothing that descends from it in the graph counts.",
 }
 """Kinds of outcome, in words."""
 

@@ -240,7 +240,7 @@ def test_every_file_says_what_made_it_and_what_happens_in_its_worlds(
         assert f"% {pictures[-1][1]}\n" in joint and f"credit bench table {' '.join(files)} -o j.tex\n" in joint
         assert "exact numbers, by enumeration of all batches" in joint and "two: Two agents must agree" in joint
         assert "Two agents must agree" in joint and ("topology hierarchical" in joint) == ("t.csv" in files)
-        assert ("outcomes of the kind pivotal" in joint) == ("t.csv" in files)
+        assert ("desk: One message decides" in joint) == ("t.csv" in files)
     rows = pyarrow.csv.read_csv("b.csv").drop_columns(["about", "source"])
     pyarrow.csv.write_csv(rows, "b.csv")  # as earlier releases wrote it
     assert CliRunner().invoke(cli, ["bench", "table", "b.csv"]).exit_code == 0

@@ -45,7 +45,7 @@ def measured(graph: EventGraph, reward: np.ndarray, by_trace: np.ndarray) -> flo
     cells = np.zeros((graph.num_events, 1))
     cells[:24:2, 0] = by_trace
     scored = np.asarray(graph.trace_mask)
-    return explained(graph, cells, np.ones_like(cells, bool), reward, np.full_like(reward, np.nan), scored).share
+    return explained(graph, cells, np.ones_like(cells, bool), reward, None, scored).share
 
 
 @pytest.mark.slow
@@ -82,3 +82,20 @@ def test_a_baseline_that_holds_the_traces_own_outcome_explains_nothing() -> None
     outcome = reward.astype(np.float32)
     for claims in itertools.permutations([credit.dr_grpo(graph, outcome), nothing]):
         assert credit.compose(graph, outcome, claims).explained == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("sizes", [[2], [4], [8], [1, 2, 3, 7]])
+def test_a_constant_start_explains_nothing_of_coin_flips(sizes: list[int]) -> None:
+    """Against R less the mean of the others, which is noisy, a value of 0.5 everywhere seemed to know 1 / K."""
+    group = np.repeat(np.arange(1200), np.resize(sizes, 1200))
+    flips = np.random.default_rng(3).integers(0, 2, len(group)).astype(np.float32)
+    graph, reward, _ = credit.from_columns(group=group, trace=np.arange(len(group)), reward=flips)
+    nothing = credit.claim(graph, np.zeros(graph.num_events), estimand="increment", source="nothing", own_outcome=False)
+
+    def ledger(start: np.ndarray) -> credit.Ledger:
+        return credit.compose(graph, reward, [nothing], expected=start.astype(np.float32))
+
+    at_mean = ledger(np.full(graph.num_traces, 0.5))
+    assert abs(at_mean.explained) < 3 * at_mean.explained_stderr < 0.1
+    assert ledger(np.zeros(graph.num_traces)).explained == pytest.approx(-1, abs=0.1)
+    assert ledger(np.nan_to_num(np.asarray(reward))).explained == pytest.approx(1, abs=1e-9)

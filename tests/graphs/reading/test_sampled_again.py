@@ -69,6 +69,37 @@ def test_copied_rows_of_one_trace_are_named(tmp_path: Path, rows: dict[str, Any]
     assert sum(number or 0 for _, number in named(tmp_path, once + of(once, 3)[:count])) == count
 
 
+@pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
+@pytest.mark.parametrize("ties", [1, 24])
+def test_agents_that_act_at_one_moment_leave_a_copied_trace_named(tmp_path: Path, ties: int) -> None:
+    """One such moment of another trace, as teams with workers at once have, was silent."""
+    once = rollouts(ties, tokens=0, clock=1e-6)
+    for trace in range(ties):
+        of(once, trace)[2]["time"] = of(once, trace)[1]["time"]
+    again = [row | {"traj_uid": "again"} for row in of(once, 30)]
+    assert not named(tmp_path, once)
+    assert named(tmp_path, once + again) == [("again", 5)]
+
+
+@pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("clock", ["of the run", "of the run, at once", "of the task", "whole seconds"])
+def test_times_that_runs_share_prove_no_copy(tmp_path: Path, clock: str, seed: int) -> None:
+    """Runs of 40 calls, a third of a second apart, were called copies; so were those of a task's clock."""
+    draw = np.random.default_rng([94, seed])
+    of_tasks = 1e4 * np.arange(6)[:, None] + draw.random((6, 40)).cumsum(1)
+    table: Table = []
+    for trace in range(24):
+        times = of_tasks[trace // 4] if clock == "of the task" else np.round(np.arange(40) / 3, 6)
+        times = np.floor(1000 * trace + 3 * times) if clock == "whole seconds" else times
+        times = times[np.arange(40) // 2 * 2] if clock == "of the run, at once" else times
+        score = float(draw.integers(2))
+        for call, time in enumerate(times.tolist()):
+            row = {"traj_uid": f"t{trace}", "uid": f"q{trace // 4}", "agent_id": "ab"[call % 2], "reward": score}
+            table.append(row | {"time": time})
+    assert not named(tmp_path, table)
+
+
 def sampled(draw: np.random.Generator) -> dict[str, Any]:
     """A batch of one policy: how sharp, how warm, how long its texts are, and what its clock shows, are drawn."""
     tasks, size, words = int(draw.integers(2, 12)), int(draw.choice([4, 8])), int(draw.choice([3, 8, 40]))

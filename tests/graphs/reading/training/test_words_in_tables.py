@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from credit.cli import cli
 from credit.reports.outcome_differences import outcome_differences
 from graphs.errors import CreditError, UnreadWarning
 from graphs.logs import read
@@ -151,6 +154,34 @@ def test_a_category_is_named_once_and_no_channel(kind: str, tmp_path: Path) -> N
     (problem,) = traces.problems
     assert (problem.kind, problem.count, problem.is_failure) == ("category-score", 2, False)
     assert "billing, shipping, of the score" in problem.value and "--outcomes" in problem.expected
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "table"])
+def test_a_reward_beside_the_outcome_is_read_whole_or_not_at_all(kind: str, tmp_path: Path) -> None:
+    """Of resolved and escalated the first was read, and "By resolved 0 of 53 (0 %) failed"."""
+    words, path = ("resolved", "Resolved", "escalated"), tmp_path / "log"
+    if kind == "table":
+        rows = (f"t{i},,{word},{i % 2}" for i, word in enumerate(words))
+        path.write_text("\n".join(["trace,reward,rewards.resolved,rewards.grade", *rows]))
+    else:
+        lines = [re.sub('"(reward|outcome)"', f'"{name}"', json.dumps(line))
+                 for i, name, score, value in [*((i, "resolved", None, word) for i, word in enumerate(words)),
+                                               (3, "grade", 0.0, "0"), (4, "grade", 1.0, "1")]
+                 for line in feedback(i, score=score, value=value, kind=kind)]  # fmt: skip
+        path.write_text("\n".join(lines))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnreadWarning)
+        traces = read(path)
+        declared = read(path, outcomes={"escalated": 0})
+    assert [*traces.reward_channels] == ["grade"]
+    (problem,) = (one for one in traces.problems if one.about)
+    assert (problem.kind, problem.count, problem.is_failure) == ("category-score", 1, False)
+    assert sorted(declared.evidence["rewards.resolved"].amounts.tolist()) == [0, 1, 1]
+    said = "resolved is not read: its words are not known (escalated): say what they mean by --outcomes"
+    for arguments in (["summary"], ["summary", "--reward-channel", "grade"]):
+        assert said in " ".join(CliRunner().invoke(cli, [arguments[0], str(path), *arguments[1:]]).stdout.split())
+    refused = CliRunner().invoke(cli, ["summary", str(path), "--reward-channel", "resolved"])
+    assert refused.exit_code == 1 and said.partition(": ")[2] in " ".join(refused.output.split())
 
 
 @pytest.mark.parametrize("kind", ["log", "rewards"])
