@@ -455,7 +455,7 @@ def test_a_rate_at_the_edge_of_those_tried_is_marked() -> None:
 @pytest.mark.parametrize("other", [0.2, 0.4])
 def test_a_difference_beside_another_rate_is_marked(monkeypatch: pytest.MonkeyPatch, other: float) -> None:
     """Stars stood beside differences that the choice of the rates had made."""
-    shared = {"task": "t", "start": 0.0, "optimum": 1.0, "final_return": 1.0, "events_to_90": 1.0, "cosine": 0.5,
+    shared = {"task": "pivotal", "start": 0.0, "optimum": 1.0, "final_return": 1.0, "events_to_90": 1.0, "cosine": 0.5,
               "entropy": 0.1, "teaching": 1.0}  # fmt: skip
     rows = [{**shared, "signal": signal, "seed": seed, "learning_rate": rate, "mean_return": area + seed / 100,
              "curve": [area]} for signal, rate, area in (("rloo", 0.2, 0.5), ("zero", other, 0.3))
