@@ -21,6 +21,7 @@ from typing import Any, TextIO
 
 import click
 
+import credit
 from credit import __version__
 from credit.cli.advantages.assign import assign
 from credit.cli.advantages.fit import fit
@@ -114,6 +115,8 @@ class CommandLine(click.Group):
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             near = difflib.get_close_matches(name, self.list_commands(ctx), n=3)
             hint = f"Did you mean {' or '.join(near)}?" if near else "`credit --help` lists all."
+            if name in dir(credit):
+                hint = f'Python has it: `python -c "import credit; help(credit.{name})"`.'
             ctx.fail(f"No command {name!r}. {hint}")
         return super().resolve_command(ctx, args)
 

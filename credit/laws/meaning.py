@@ -258,7 +258,7 @@ def equal_rewards(s: Subject) -> str:
             reward = np.roll(_AWKWARD, turn)[groups if s.scope == "group" else np.zeros_like(groups)]
             flat = Batch(batch.graph, reward, np.zeros_like(batch.event_reward), evidence)
             out = s.run(s.padded(flat))
-            advantage = out["advantage"]
+            advantage = out["advantage"][: len(batch.graph.trace_ids)]  # padding is of `padding_is_zero`
             if advantage.any():
                 row = int(np.argmax(advantage != 0))
                 stated = reward[batch.graph.trace_ids[row]]

@@ -236,3 +236,16 @@ def test_equal_rewards_asks_nothing_of_numbers_in_the_evidence() -> None:
 
     with pytest.raises(LawError, match=r"in a group of 4; expected 0$"):
         check(ungrouped, skip=few)
+
+
+def test_a_nan_in_the_padding_alone_breaks_no_law_of_equal_rewards() -> None:
+    """It was "IndexError: index 64 is out of bounds", an error of the law itself."""
+
+    def fills(graph: Any, reward: Any, *, event_reward: Any = None) -> Credit:
+        result = flawed.good(graph, reward, event_reward=event_reward)
+        return flawed.replaced(result, baseline=jnp.where(result.valid, result.baseline, jnp.nan))
+
+    few = [name for name in LAWS if name not in ("padding_is_zero", "equal_rewards")]
+    padding, equal = check(fills, skip=few, strict=False).results
+    assert padding.passed is False and "is nan; expected 0.0 (padding)" in padding.detail
+    assert equal.passed is True, equal.detail

@@ -172,7 +172,11 @@ def test_the_call_without_arguments_says_what_to_do_first() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [(["asign"], "No command 'asign'. Did you mean assign?"), (["zzz"], "`credit --help` lists all.")],
+    [
+        (["asign"], "No command 'asign'. Did you mean assign?"),
+        (["zzz"], "`credit --help` lists all."),
+        (["check"], "No command 'check'. Python has it: `python -c \"import credit; help(credit.check)\"`."),
+    ],
 )
 def test_a_wrong_command_is_answered_by_near_names_under_one_prefix(arguments: list[str], words: str) -> None:
     result = run(*arguments)
