@@ -240,7 +240,8 @@ def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
         warnings.simplefilter("ignore", MissingColumnWarning)  # of methods that nobody asked for; the branches say it
         controls = _controls(traces)
         trial = try_advice(traces, baseline, compose, controls, allowed)
-        trial = dataclasses.replace(trial, beside=try_beside(traces))
+        beside, refused = try_beside(traces)
+        trial = dataclasses.replace(trial, beside=beside, refused={**trial.refused, **refused})
     return Advice(
         branches=branches,
         questions=tuple(_on_these_logs(question, allowed) for question in answer_questions(traces)),

@@ -56,7 +56,7 @@ class Trial:
       question: what the logs cannot tell and decides whether "control" has no bias; "" where it needs no answer.
       effect_if_so: the effect of "control" if the answer is yes.
       effect_of_report: the standard deviation of what a ledger of all claims explains, and of what it does not.
-      refused: why "control" or "ledger" is not recommended, though there are claims for it.
+      refused: why "control" or "ledger" is not recommended, though there are claims for it, or another method.
       beside: others to train with.
     """
 
@@ -130,29 +130,34 @@ def try_advice(
     return trial
 
 
-def try_beside(traces: Traces) -> tuple[Beside, ...]:
+def try_beside(traces: Traces) -> tuple[tuple[Beside, ...], dict[str, str]]:
     """Returns against the logged values, and turns against turns, where the log has values or rewards at events.
 
     Args:
       traces: what was read.
 
+    Returns:
+      Those to train with, and why another is none, by its name.
+
     Examples:
       >>> import credit
       >>> columns = {"group": [0] * 3, "trace": ["a", "b", "c"], "reward": [1.0, 0.0, 0.5]}
       >>> _, _, rows = credit.from_columns(**columns, evidence={"value": [0.5, 0.5, 0.5]})
-      >>> [(one.method, one.effect) for one in try_beside(rows.traces)]
+      >>> [(one.method, one.effect) for one in try_beside(rows.traces)[0]]
       [('gae --option lambda_=1', 'standard deviation over 3 actions: outcomes 0.408, advantages 0.408')]
     """
-    found = []
+    found, refused = [], {}
     options: dict[str, Any] = {"lambda_": 1}
     if availability(traces)["gae"].state == "computable" and on_log(traces, "gae", options=options).unbiased:
         result = run(traces, "gae", **options)
-        whole = not np.any(np.asarray(result.reason) == Reason.NO_EVIDENCE)
-        if whole and (effect := _effect(traces, result)):
+        lacking = int(np.count_nonzero(np.asarray(result.reason) == Reason.NO_EVIDENCE))
+        if lacking:
+            refused["gae --option lambda_=1"] = f"{counted(lacking, 'action')} without a value would get no advantage"
+        elif effect := _effect(traces, result):
             found.append(Beside("gae --option lambda_=1", "each value was computed before its action", effect))
     if "turn_baseline" in apart_by_events(traces) and on_log(traces, "turn_baseline").unbiased:
         found.append(Beside("turn_baseline", "", _effect(traces, run(traces, "turn_baseline"))))
-    return tuple(found)
+    return tuple(found), refused
 
 
 def _left_open(found: OnLog) -> str:

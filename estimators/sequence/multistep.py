@@ -127,8 +127,8 @@ def gae(
     only: an event reward of a frozen agent is part of the r_t of the trainable action before it.
 
     Args:
-      value: float [E], V of the state before each action; NaN where the log has none. An action whose own value, or
-        that of a later action of its chain, is missing is invalid.
+      value: float [E], V of the state before each action; NaN where the log has none. An action that reads a missing
+        value is invalid: at λ = 1 its own, at λ = 0 also the next, else also any later one of its chain.
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.
@@ -170,8 +170,17 @@ def gae(
         behind = check_reward(graph, bootstrap)[0][actions.take(graph.trace_ids)].astype(delta.dtype)
         delta = delta + jnp.where(actions.last, discount * behind, jnp.zeros_like(delta))
     advantage = actions.backward(jnp.full_like(delta, 1) * discount * lambda_, delta)
-    missing = actions.reaches(~stated)
+    missing = ~stated | _reads_ahead(actions, ~stated, discount, lambda_)
     return _finish(graph, actions, advantage + v, v, missing, Recursion(discount, lambda_, along), source="gae")
+
+
+def _reads_ahead(
+    actions: Chains | Walks, unknown: jax.Array, discount: float | Array, lambda_: float | Array
+) -> jax.Array:
+    """Whether G_t = r_t + γ(1 − λ) V_{t+1} + γλ G_{t+1} holds an unknown V with a weight above 0: bool [E]."""
+    following = actions.following(jnp.where(unknown, jnp.ones(unknown.shape), jnp.zeros(unknown.shape))) > 0
+    ahead = following & (jnp.asarray(discount) > 0) & (jnp.asarray(lambda_) < 1)
+    return jnp.where(jnp.asarray(discount) * lambda_ > 0, actions.reaches(ahead), ahead)
 
 
 def _finish(

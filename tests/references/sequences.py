@@ -42,14 +42,16 @@ def discounted_return(traces: list[Trace], discount: float = 1.0, along: str = "
 def gae(traces: list[Trace], discount: float = 1.0, lambda_: float = 0.95, along: str = "trace") -> dict[int, float]:
     out = {}
     for rows, earned in _chains(traces, along):
-        ahead, advantage = 0.0, 0.0
+        ahead: float | None = 0.0
+        total: float | None = 0.0
         for e, r in zip(reversed(rows), reversed(earned), strict=True):
             value = e.given["value"]
-            if value is None:
-                break  # what came before is not known either
-            advantage = r + discount * ahead - value + discount * lambda_ * advantage
+            parts = [(w, x) for w, x in ((discount * (1 - lambda_), ahead), (discount * lambda_, total)) if w > 0]
+            known = [w * x for w, x in parts if x is not None]
+            total = r + sum(known) if len(known) == len(parts) else None
             ahead = value
-            out[e.place] = advantage
+            if total is not None and value is not None:
+                out[e.place] = total - value
     return out
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import credit
+from credit.ledger import Ledger
 from estimators.composition.explained import explained
 from graphs.event_graph import EventGraph
 
@@ -92,7 +93,7 @@ def test_a_constant_start_explains_nothing_of_coin_flips(sizes: list[int]) -> No
     graph, reward, _ = credit.from_columns(group=group, trace=np.arange(len(group)), reward=flips)
     nothing = credit.claim(graph, np.zeros(graph.num_events), estimand="increment", source="nothing", own_outcome=False)
 
-    def ledger(start: np.ndarray) -> credit.Ledger:
+    def ledger(start: np.ndarray) -> Ledger:
         return credit.compose(graph, reward, [nothing], expected=start.astype(np.float32))
 
     at_mean = ledger(np.full(graph.num_traces, 0.5))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -110,6 +111,29 @@ def test_at_discount_and_lambda_one_it_is_return_minus_value() -> None:
     result = credit.gae(graph, reward, value=value, lambda_=1.0)
     expected = reward[graph.trace_ids[rows.event]] - value[rows.event]
     np.testing.assert_allclose(rows.gather(result.advantage), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("along", ["trace", "causal"])
+@pytest.mark.parametrize(
+    ("discount", "lambda_", "invalid"),
+    [(1.0, 1.0, [2]), (0.9, 1.0, [2]), (1.0, 0.0, [1, 2]), (0.0, 0.5, [2]), (0.9, 0.5, [0, 1, 2])],
+)
+def test_actions_are_invalid_that_read_the_missing_value(
+    discount: float, lambda_: float, invalid: list[int], along: Literal["trace", "causal"]
+) -> None:
+    """At λ = 1 one missing value refused all actions before it, of whose numbers it is no part."""
+    rng = np.random.default_rng(0)
+    edges = {"sender": [0, 1, 2, 3], "receiver": [1, 2, 3, 4]}
+    graph, reward, rows = credit.from_columns(group=[0] * 5, trace=[0] * 5, reward=[1.0] * 5, edges=edges)
+    whole = per_event(graph, rows, rng.random(5))
+    options = {"discount": discount, "lambda_": lambda_, "along": along}
+    lacking = whole.copy()
+    lacking[rows.event[2]] = np.nan
+    result = credit.gae(graph, reward, value=lacking, **options)
+    valid = rows.gather(np.asarray(result.valid))
+    assert np.flatnonzero(~valid).tolist() == invalid
+    of_all = credit.gae(graph, reward, value=whole, **options)
+    np.testing.assert_allclose(rows.gather(result.advantage)[valid], rows.gather(of_all.advantage)[valid], atol=1e-6)
 
 
 @pytest.mark.slow
