@@ -164,7 +164,7 @@ class Advice:
         """Every command to run on the logs: what it is for, itself, and its effect on the logs as it was tried."""
         rows = (
             ("to train", self.command, self.trial.effect),
-            ("if not", self.command_if_not, self.trial.effect),
+            ("then to train", self.command_if_not, self.trial.effect),
             ("if it was", self.command_if_so, self.trial.effect_if_so),
             *(
                 (f"or, if {one.provided}" if one.provided else "or", self._assign_by(one.method), one.effect)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from credit.methods.method_row import Method
+from graphs.text import counted
 from graphs.traces.batch import Traces
 from graphs.traces.repeated_rows import REPEATED_ROWS
 
@@ -40,7 +41,9 @@ def doubts_of_log(
     reads = method.reads_order(options, traces.evidence)
     for note in traces.problems:
         if note.kind in kinds and (reads or note.kind not in _OF_ORDER):
-            yield f"{note.field} is {note.value}"
+            copies = note.kind == REPEATED_ROWS
+            such = f" ({counted(note.count, 'such row')})" if copies and note.count > 1 else ""
+            yield f"{f'line {note.line}' if copies else note.field} is {note.value}{such}"
 
 
 def _saw_action(traces: Traces) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -150,9 +151,14 @@ def _again_by_numbers(
     stated |= {name: column[of_event] for name, column in lengths.items()}
     measured = [column for name, column in stated.items() if name in MEASURED or name in lengths]
     text = contents_of_tokens(tokens, len(of_event))
-    again, first = repeated_traces(graph, outcome, [*stated.values(), *text], measured)
     trace = np.asarray(graph.trace_ids)[: len(of_event)]
     place = of_event if places is None else places[of_event]
+    stand = np.full(len(outcome), len(of_event))
+    np.minimum.at(stand, trace, place)
+    order = np.argsort(stand, kind="stable")  # of the batch, which a method may not read in it
+    group = np.asarray(graph.group_ids)[order]
+    as_passed = dataclasses.replace(graph, trace_ids=np.argsort(order)[trace], group_ids=group)
+    again, first = (order[of] for of in repeated_traces(as_passed, outcome[order], [*stated.values(), *text], measured))
     sampled = again[:0], again[:0]
     if not len(again) and tokens is not None:
         untimed = np.full(len(trace), np.nan)

@@ -40,7 +40,7 @@ def repeated_traces(
     decimals may be that of another trace, and is not measured.
 
     Args:
-      graph: of the batch, the events of a trace beside each other.
+      graph: of the batch, the events of a trace beside each other; traces are numbered as they stand.
       outcome: float [T], without padding.
       stated: numbers of events, [E] each.
       measured: of these, what hardly comes twice, NaN or the count -1 where there is none.
@@ -49,8 +49,8 @@ def repeated_traces(
     outcome = np.asarray(outcome, np.float64)
     events, n = int(np.count_nonzero(graph.event_mask)), len(outcome)
     trace, names = np.asarray(graph.trace_ids)[:events], np.asarray(graph.agent_name_ids)
-    first = np.searchsorted(trace, np.arange(n))
-    place = np.arange(events) - first[trace]
+    begins = np.flatnonzero(np.diff(trace, prepend=-1))
+    place = np.arange(events) - np.repeat(begins, np.diff(begins, append=events))
     kinds = 2 * np.asarray(graph.event_type)[:events] + np.asarray(graph.action_mask)[:events]
     rows = contents(place, kinds, names[np.asarray(graph.agent_ids)[:events]],
                     *(np.asarray(column)[:events] for column in stated))  # fmt: skip

@@ -34,8 +34,7 @@ __all__ = ["choose"]
 def choose(ctx: click.Context, /, paths: tuple[str, ...], allow_bad: bool, as_json: bool, **reading: Any) -> None:
     """Recommend methods for logs: print the command to train with and its effect, then why, then the alternatives.
 
-    The command uses only methods whose policy gradient has no bias: what leaves that open is named, with the command
-    for the case that it is not so.
+    The command uses only methods whose policy gradient has no bias: what leaves that open is named before it.
     """
     from credit.advice import choose as go_through
     from credit.methods.running import has_outcomes
@@ -65,9 +64,10 @@ def _print(console: Console, advice: Advice) -> None:
         say(f"{use}: {command}")
         say(f"  {effect}")
 
-    if not advice.command:
-        why = "nothing; no unbiased method gives a number other than 0 here"
-        say(f"to train: {f'only if the following is not so: {advice.trial.unless}' if advice.trial.unless else why}")
+    if advice.trial.unless:
+        say(f"first mend, or rule out: {advice.trial.unless}")
+    elif not advice.command:
+        say("to train: nothing; no unbiased method gives a number other than 0 here")
     others = [row for row in advice.commands if row[0].startswith("or") or row[0] == "to read"]
     for row in advice.commands:
         if row not in others:

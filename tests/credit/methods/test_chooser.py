@@ -342,7 +342,7 @@ def test_every_printed_command_runs_on_its_log_with_the_stated_effect(
     shown = CliRunner().invoke(cli, ["choose", str(path)]).stdout
     found = choose(read(path), inputs=[str(path)])
     # The answer stood below some 30 lines of reasons.
-    otherwise = f"to train: only if the following is not so: {found.trial.unless}\nif not: {found.command_if_not}\n"
+    otherwise = f"first mend, or rule out: {found.trial.unless}\nthen to train: {found.command_if_not}\n"
     assert shown.startswith(f"to train: {found.command}\n" if found.command else otherwise)
     assert shown.index("\nluck:") < shown.index("\nunit  ")
     monkeypatch.chdir(tmp_path)
@@ -620,7 +620,8 @@ def test_rows_that_stand_twice_leave_the_bias_open(tmp_path: Path) -> None:
         {"trace": f"t{k // 3}", "group": "q", "agent": "xyz"[k % 3], "reward": k // 3 % 2, "value": k / 9}
         for k in range(24)
     ]
-    for times, known in ((1, OnLog(unbiased=True)), (2, OnLog(but="row is equal to line 1 in every column"))):
+    copies = OnLog(but="line 2 is equal to line 1 in every column (24 such rows)")
+    for times, known in ((1, OnLog(unbiased=True)), (2, copies)):
         path.write_text("".join(times * (json.dumps(row) + "\n") for row in rows))
         assert on_log(credit.read(path), "rloo") == known
 
@@ -685,8 +686,8 @@ def test_what_leaves_a_bias_open_is_the_condition_of_the_command(agents: bool, o
     )
     assert agents or (first.unbiased is None and first.but == found.trial.unless and first.but in first.why)
     lines = CliRunner().invoke(cli, ["choose", str(path)]).stdout.splitlines()
-    assert lines[0] == f"to train: only if the following is not so: {found.trial.unless}"
-    assert lines[1].startswith("if not: credit assign ")
+    assert lines[0] == f"first mend, or rule out: {found.trial.unless}"
+    assert lines[1].startswith("then to train: credit assign ")
 
 
 @pytest.mark.slow

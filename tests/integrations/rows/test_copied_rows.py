@@ -116,6 +116,44 @@ def test_tokens_that_do_not_fit_are_refused() -> None:
             credit.from_columns(**columns, evidence=evidence)
 
 
+@pytest.mark.parametrize("task", [0, 3])
+@pytest.mark.parametrize("method", ["rloo", "gae"])
+def test_a_group_under_other_ids_is_named_whatever_order_the_rows_have(method: str, task: int) -> None:
+    """`order=` put each copy beside its trace: `from_columns` warned, and `RowAdvantages` called the batch unbiased."""
+    draw = np.random.default_rng(7)
+    trace = np.repeat(np.arange(24), 5)
+    once: dict[str, Any] = {
+        "group": (trace // 4).tolist(),
+        "trace": [f"t{t}" for t in trace],
+        "agent": ["boss", "w1", "w2", "judge", "boss"] * 24,
+        "reward": (trace % 3 == 0).astype(float).tolist(),
+        "event_reward": draw.normal(size=120).tolist(),
+        "order": (100.0 * trace + draw.uniform(0, 1, (24, 5)).cumsum(1).ravel()).tolist(),
+    }
+    value = {"value": draw.normal(size=120).tolist()} if method == "gae" else {}
+    of_task = [row for row in range(120) if trace[row] // 4 == task]
+    again = {name: [cells[row] for row in of_task] for name, cells in once.items()}
+    both = joined(once, again | {"trace": [f"again {name}" for name in again["trace"]]})
+    values = {name: np.array(cells + [cells[row] for row in of_task]) for name, cells in value.items()}
+    columns = {
+        name: np.array(both[name]) if name in ("reward", "event_reward", "order") else both[name] for name in both
+    }
+    where = rf"20 rows of 4 traces that equal earlier ones .* \(row 120 is row {of_task[0]} again\)"
+    options = {"lambda_": 1} if method == "gae" else {}
+    with pytest.warns(UserWarning, match=where):
+        credit.from_columns(**columns, evidence=values)
+    with pytest.warns(UserWarning, match=where):
+        result = RowAdvantages(method, rows=256, **options)(**columns, evidence=values)
+    assert result.metrics["credit/copied"] == 20 / 140 and "credit/condition/unbiased" not in result.metrics
+    with pytest.raises(credit.CreditError, match=where):
+        RowAdvantages(method, rows=256, strict=True, **options)(**columns, evidence=values)
+    plain = {name: cells[:120] for name, cells in columns.items()}
+    honest = RowAdvantages(method, rows=256, strict=True, **options)(
+        **plain, evidence={name: cells[:120] for name, cells in values.items()}
+    )
+    assert honest.metrics["credit/copied"] == 0.0
+
+
 def first(columns: dict[str, Any], count: int) -> dict[str, Any]:
     return {name: cells[:count] for name, cells in columns.items()}
 
