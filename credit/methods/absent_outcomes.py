@@ -132,7 +132,7 @@ def channels_instead(traces: Traces) -> str:
     if np.isfinite(np.asarray(traces.reward)[:n]).any() or of_agents(traces).any():
         return ""
     counts = {name: len(traces.evidence[f"rewards.{name}"].rows) for name in traces.reward_channels}
-    return "; ".join(filter(None, (other_channels(counts, n, traces.by_people), unread_words(traces))))
+    return other_channels(counts, n, traces.by_people)
 
 
 def by_people(count: int, given: int) -> str:

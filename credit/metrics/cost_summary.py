@@ -19,8 +19,9 @@ from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import CreditError
+from graphs.event_types import EventType
 from graphs.structure.decision_kinds import KIND_NAMES, decision_kind
-from graphs.structure.host_ids import ranked
+from graphs.structure.host_ids import among, ranked
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import event_models
 
@@ -157,7 +158,7 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
     if by == "trace":
         outside = np.zeros(n, bool)
     units, unit = _units(traces, parts, outside)
-    fees, m = np.zeros(n), traces.sizes.traces
+    (fees, logged_fees), m = np.zeros((2, n)), traces.sizes.traces
     of_units = {"of_agents": bool({"agent", "role"} & {*parts}), "of_systems": "system" in parts}
     within = next((part for part in ("trace", "system") if part in parts), None)
     size = np.full(n, m)  # of how many traces each event's unit might be in
@@ -176,6 +177,10 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
     else:
         lacking, fewer = lacking_units(traces, unit, len(units), **of_units)
     logged, own = (token_counts(traces, "money", of_team=by == "trace", hidden=hidden) for hidden in (True, False))
+    if "model" in parts:
+        of_tools = among(np.asarray(graph.event_type)[:n], (EventType.TOOL_CALL,)) & ~np.asarray(graph.action_mask)[:n]
+        logged_fees = np.where(of_tools, np.nan_to_num(own), 0.0)
+        logged, own = (np.where(of_tools & np.isfinite(cost), 0.0, cost) for cost in (logged, own))
     called = ToolCalls(traces, of_team=by == "trace")
     failed = np.where(has_statuses(traces)[trace] | called.counted, called.counted, np.nan)
     rows = _rows(units, unit, costs, amounts(logged, unit, len(units), np.nan_to_num(own)), called, failed, lacking)
@@ -189,17 +194,19 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
         )
         for row, (some, of, less, (median, slow)) in zip(rows, counts, strict=True)
     ]
-    if fees.any():
+    if (paid_by := (fees > 0) | (logged_fees > 0)).any():
         units, unit = _units(traces, parts, outside, of_tools=True)
         lacking, fewer = lacking_units(traces, unit, len(units), **of_units)
-        none, paid = Amount(0.0, 0), np.bincount(unit, fees, len(units))
-        held = _held(traces, np.where(fees > 0, unit, -1), len(units))
+        (none, unknown), has_stated = (Amount(0.0, 0), Amount(None, 0)), logged_fees.any()
+        paid, stated = (np.bincount(unit, of, len(units)) for of in (fees, logged_fees))
+        held = _held(traces, np.where(paid_by, unit, -1), len(units))
         every = np.empty(len(units), np.int64)
         every[unit] = size
         rows += [
-            CostRow(units[i][0], 0, 0, none, none, none, none, Amount(float(paid[i]), 0), lacks_lines=bool(lacking[i]),
+            CostRow(units[i][0], 0, 0, none, none, none, none, unknown if prices is None else Amount(float(paid[i]), 0),
+                    lacks_lines=bool(lacking[i]), logged_money=Amount(float(stated[i]), 0) if has_stated else unknown,
                     traces=int(held[i]), of_traces=int(every[i]), lacks_traces=bool(fewer[i]))
-            for i in np.flatnonzero(paid).tolist()
+            for i in np.flatnonzero(paid + stated).tolist()
         ]  # fmt: skip
     if by == "trace":
         rows = [dataclasses.replace(row, stated=stated) for row, stated in zip(rows, _stated(traces), strict=True)]

@@ -256,6 +256,8 @@ def _span(run: _Run, place: Place, parent: str, trace: str) -> Span:
         span.kind, span.instance, span.node = Kind.AGENT, f"{span.parent}:{name}", node_of(span.parent, metadata)
     span.start, span.end = seconds(run.start_time), seconds(run.end_time)
     span.failed, span.fault = bytes(run.error) not in (b"null", b'""'), fault_of(run.error)
+    if run.run_type == "embedding":  # that of another run has those of the runs in it
+        span.money = stated_money(run.total_cost)
     if kind is Kind.TOOL and not span.failed:  # LangChain hands an error that the tool handles on as its message
         text = object_text(run.outputs)
         answer = msgspec.json.decode(text) if text.startswith(b"{") else None

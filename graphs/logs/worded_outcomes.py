@@ -8,6 +8,7 @@ whole or not at all: where the words of failures alone lack a meaning, the rest 
 from __future__ import annotations
 
 import collections
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 
 from graphs.errors import Problem
@@ -53,8 +54,8 @@ def read_words(
     told = {key: list(kind.problems(_field(waiting, key, by_file))) for key, kind in kinds.items()}
     mixed = {key for key, found in told.items() if any(problem.is_failure for problem in found)}
     unknown: dict[tuple[str, str], list[tuple[TraceRecord, Word]]] = collections.defaultdict(list)
-    for item in waiting:
-        for channel, word in _words(item) if isinstance(item, TraceRecord) else ():
+    for item in (item for item in waiting if isinstance(item, TraceRecord)):
+        for channel, word in _words(item):
             key = channel, item.file if by_file else ""
             if isinstance(kinds[key].meaning(word.text), str):
                 unknown[key].append((item, word))
@@ -121,5 +122,5 @@ def _unknown(
     texts = [*dict.fromkeys(word.text for _, word in rows)]
     shown = excerpt(f"{', '.join(texts[:_NAMED] + ['…'] * (len(texts) > _NAMED))}, of the score {channel}")
     expected += ": until then the score's other words are not read either" * is_half
-    place, about = ("category-score", *word.place[:2], word.field, shown), f"rewards.{channel}" * is_half
-    yield Problem(*place, expected, record.trace_id, count=len(rows), about=about)
+    problem = Problem("category-score", *word.place[:2], word.field, shown, expected, record.trace_id, count=len(rows))
+    yield dataclasses.replace(problem, about=f"rewards.{channel}" * is_half)

@@ -343,10 +343,14 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
         column.extend([None] * (position + 1 - len(column)))
         column[position] = (column[position] or 0.0) + amount
 
-    def sum_money(self, calls: int) -> None:
-        """State what the trace cost as the sum of its model calls, so many; a sum that lacks a call is too low."""
-        known = [money for money in self.columns.get("money", ()) if money is not None]
-        whole = len(known) == calls and not {UNLOGGED_CALLS, LOST_PARTS} & self.metrics.keys()
+    def sum_money(self, calls: Iterable[int]) -> None:
+        """State what the trace cost as the sum of its events, where that of each model call, by position, is known."""
+        stated = dict(enumerate(self.columns.get("money", ())))
+        known = [money for money in stated.values() if money is not None]
+        whole = (
+            all(stated.get(position) is not None for position in calls)
+            and not {UNLOGGED_CALLS, LOST_PARTS} & self.metrics.keys()
+        )
         if known and whole and "money" not in self.costs:
             self.costs["money"], self.summed = math.fsum(known), ("money",)
 

@@ -116,7 +116,7 @@ def write_events(record: TraceRecord, root: Chain, spawns: dict[str, Spawn]) -> 
     record.ended_by("limit" if limited else writer.stopped.get(_MAIN))
     for _ in (entry for entry in entries if entry.summary):
         record.unlogged_call()
-    record.sum_money(sum(record.actions))
+    record.sum_money(position for position, acts in enumerate(record.actions) if acts)
     name_models(record)
 
 

@@ -105,7 +105,8 @@ class Span(msgspec.Struct):
       fault: what the log says of that error, if anything.
       columns: text and evidence of its first event. They overrule what the writer knows by itself.
       end_columns: those of the event at its end.
-      model, money: of a model call; what it cost, None where the log does not say.
+      model: of a model call.
+      money: what a model call or a tool cost, None where the log does not say.
       requested: of a model call, the name that it asked for, where the answer has no name or another one.
       clock: start and end in nanoseconds, -1 where absent, by which `Rules.CLOCKS` orders events.
       role: of an agent, by default its name.
@@ -258,6 +259,7 @@ class Tree:
       owner: id of the nearest enclosing agent span, "" without one.
       planned: ids of the model calls that are, or are inside, a plan.
       inside_tool: ids of the spans inside a tool, with no agent between.
+      money_inside: of a tool, what the tools cost that it holds.
       called_as: of an agent, the tool span that is its spawn, "" for none; of such a tool, the one around it.
       handed_to: the agent span that each hand-off started.
       first, last: of an agent span in a chain of hand-offs, the first of the chain; of that one, the last.
@@ -294,6 +296,7 @@ class Tree:
         self.first: dict[str, str] = {}
         self.last: dict[str, str] = {}
         self.callers: dict[str, str] = {}
+        self.money_inside: dict[str, float] = {}
         if rules is not Rules.STATED:
             self._apply_rules()
         self.owner = self._nearest(Kind.AGENT)
@@ -470,7 +473,14 @@ class Tree:
         """What a tool does inside itself (a retriever its embedding) is the tool's own affair."""
         through = (Kind.TOOL, Kind.OTHER) if self.rules is Rules.CLOCKS else tuple(set(Kind) - {Kind.AGENT})
         inside = self._inside(self._is(Kind.TOOL), self._is(*through))
-        self._drop({span_id for span_id in inside if self.kind[span_id] is Kind.TOOL})
+        dropped = {span_id for span_id in inside if self.kind[span_id] is Kind.TOOL}
+        for span_id in dropped:
+            outer = self.parent[span_id]
+            while outer in inside:
+                outer = self.parent[outer]
+            if (money := self.spans[span_id].money) is not None:
+                self.money_inside[outer] = self.money_inside.get(outer, 0.0) + money
+        self._drop(dropped)
 
     def _find_givers(self) -> None:
         """Give a hand-off outside any agent to the latest agent of the stated name; without one it is structure."""

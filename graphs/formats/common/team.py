@@ -265,7 +265,7 @@ class Team:
             record.receivers, record.senders, record.edge_types = ([edge[i] for edge in edges] for i in range(3))
         if record.files.count(record.file) == len(record.files):
             record.files = []
-        record.sum_money(self._parts.count(_Part.CALL))
+        record.sum_money(position for position, part in enumerate(self._parts) if part is _Part.CALL)
         return record
 
     def _acting(self) -> list[bool]:

@@ -379,6 +379,8 @@ class _Writer:
             return position
         if act is _Act.TOOL:
             call = self._emitter(event, asked)
+            inside = tree.money_inside.get(span.id)
+            columns["money"] = span.money if inside is None else (span.money or 0.0) + inside
             columns |= {"tool": span.name} | span.columns
             return team.tool_call(agent, event_id, span.place, call=call, **columns)
         if act is _Act.SPAWN and tree.kind[span.id] is Kind.HANDOFF:

@@ -161,7 +161,7 @@ def statement_of(document: Document, trace: str) -> Statement:
     raw, place = document
     where: dict[str, Any] = {"file": place.file, "line": place.line, "trace": trace}
     observation = decode_record(_OBSERVATION, raw, **where)
-    node, attributes, money, stopped = None, None, None, None
+    node, attributes, stopped = None, None, None
     counts: dict[str, int | None] = {}
     metadata = object_text(observation.metadata) if observation.metadata else b""
     if metadata.startswith(b"{"):
@@ -187,10 +187,10 @@ def statement_of(document: Document, trace: str) -> Statement:
         # Servers write 0 for what they do not know, and their sums leave out what Anthropic names beside the input.
         counts["tokens"] = first_count(counts["tokens"], whole.output or _positive(observation.completion))
         counts["input_tokens"] = first_count(counts["input_tokens"], whole.input or _positive(observation.prompt))
-        text = object_text(observation.costs) if observation.costs else b""
-        costs = decode(_ATTRIBUTES, text, field="costDetails", **where) if text.startswith(b"{") else {}
-        money = stated_money(observation.cost, costs.get("total"), observation.calculated)
         stopped = stop_reason(object_text(observation.output) if observation.output else b"", metadata)
+    text = object_text(observation.costs) if observation.costs else b""
+    costs = decode(_ATTRIBUTES, text, field="costDetails", **where) if text.startswith(b"{") else {}
+    money = stated_money(observation.cost, costs.get("total"), observation.calculated)
     return Statement(
         observation.id,
         place,
@@ -239,7 +239,9 @@ def span_of(stated: Statement) -> Span:
             "cached_tokens": stated.cached_tokens,
             "cache_write_tokens": stated.cache_write_tokens,
         }
-        span.model, span.money, span.stopped = stated.model or "", stated.money, stated.stopped
+        span.model, span.stopped = stated.model or "", stated.stopped
+    if kind is Kind.CALL or span.kind is Kind.TOOL:
+        span.money = stated.money
     return span
 
 

@@ -194,7 +194,11 @@ def meaning(span_name: str, attributes: Attributes) -> Meaning:
     if kind is Kind.TOOL:
         name = _text(attributes, names.tool) or rest or (word if operation else word.lower())
         return Meaning(
-            kind, name=name, giver=_text(attributes, names.agent[:1]), call_id=_text(attributes, names.call_id)
+            kind,
+            name=name,
+            giver=_text(attributes, names.agent[:1]),
+            call_id=_text(attributes, names.call_id),
+            money=_money(attributes),
         )
     if kind is Kind.AGENT:
         agent_id, role = _text(attributes, names.agent_id), _text(attributes, names.role)

@@ -46,7 +46,7 @@ REFUSED: dict[str, Any] = {"status": "error"}
 
 def test_a_call_that_failed_without_a_count_costs_nothing() -> None:
     record = of_calls(WHOLE, REFUSED, WHOLE)
-    record.sum_money(3)
+    record.sum_money(range(3))
     assert "money" not in record.costs, "what the reader knows of it"
     traces = assemble([record])
     costs, found = event_costs(traces, Prices({"m": Price(1.0, 1.0)})), costs_of_traces(traces)

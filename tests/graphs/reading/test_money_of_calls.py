@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from credit.metrics.cost_summary import Amount, cost_rows, total_costs
+from credit.metrics.cost_summary import OF_TOOLS, Amount, cost_rows, total_costs
 from graphs.formats.common.team import Team
 from graphs.logs import read
 from graphs.reading.documents import Place
@@ -109,6 +109,47 @@ def test_money_of_calls_is_that_of_the_trace(name: str, tmp_path: Path) -> None:
     assert money == pytest.approx((PRICE * actions[: traces.sizes.traces]).tolist())
     of_calls, calls_of_all = traces.evidence["money"].amounts.tolist(), int(actions.sum())
     assert of_calls == pytest.approx([PRICE] * calls_of_all)
+
+
+EMBEDDINGS: dict[str, list[dict[str, Any]]] = {
+    "langfuse": [
+        {"id": name, "traceId": "t", "type": kind, "name": name, "parentObservationId": parent, "model": model,
+         "startTime": f"2026-01-01T00:00:0{at}.000Z", "costDetails": {"total": money}}
+        for at, (name, kind, parent, model, money) in enumerate([
+            ("c", "GENERATION", None, "m", 0.25), ("search", "RETRIEVER", None, None, 0),
+            ("e", "EMBEDDING", "search", "embedder", 0.5), ("f", "EMBEDDING", None, "embedder", 1.0),
+        ])
+    ],
+    "langsmith": [
+        {"id": name, "trace_id": "r", "name": name, "run_type": kind, "parent_run_id": parent,
+         "dotted_order": f"{'a0r' if parent else ''}.a{at}{name}".strip("."), "total_cost": money}
+        for at, (name, kind, parent, money) in enumerate([
+            ("r", "chain", None, 1.75), ("c", "llm", "r", 0.25), ("search", "retriever", "r", 0.5),
+            ("e", "embedding", "search", 0.5), ("f", "embedding", "r", 1.0),
+        ])
+    ],
+    "otlp": [{"resourceSpans": [{"scopeSpans": [{"spans": [
+        {"traceId": "1" * 32, "spanId": f"{at + 1:016x}", "parentSpanId": parent, "name": kind,
+         "startTimeUnixNano": str(at + 1), "endTimeUnixNano": str(10 - at), "attributes": [
+            {"key": "openinference.span.kind", "value": {"stringValue": kind}},
+            {"key": "llm.cost.total", "value": {"doubleValue": money}},
+        ]}
+        for at, (kind, parent, money) in enumerate([
+            ("LLM", "", 0.25), ("RETRIEVER", "", 0.0), ("EMBEDDING", f"{2:016x}", 0.5), ("EMBEDDING", "", 1.0),
+        ])
+    ]}]}]}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EMBEDDINGS)
+def test_money_of_embeddings_is_of_the_trace_too(name: str, tmp_path: Path) -> None:
+    """They are events of tools, whose money was dropped: 22.852 where the log had 28.202."""
+    (path := tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in EMBEDDINGS[name]))
+    traces = read(path)
+    assert traces.evidence["costs.money"].amounts.tolist() == [1.75]
+    assert sorted(traces.evidence["money"].amounts.tolist()) == [0.25, 0.5, 1.0]
+    rows = {row.unit: row.logged_money for row in cost_rows(traces, by="model")}
+    assert rows.pop(OF_TOOLS) == Amount(1.5, 0) and [*rows.values()] == [Amount(0.25, 0)]
 
 
 def test_money_on_every_line_of_a_call_counts_once(tmp_path: Path) -> None:
