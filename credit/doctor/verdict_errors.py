@@ -29,6 +29,10 @@ MOST_TOLD = 3  # systems in a sentence
 MOST_WRONG = 0.5
 """Sum of the two parts above which a verdict says little: half of what one without any information has."""
 
+NARROW = 0.15
+"""Half the interval of a verdict that may lie on either side of the limit, below which it is described: it then has
+neither all points nor none, and more traces would hardly change what is known."""
+
 
 class Part(NamedTuple):
     """The part of some traces with a wrong verdict, or a sum of such parts; NaN where there are none.
@@ -105,6 +109,12 @@ class VerdictErrors:
         return sum(part.share for part in (self.passed, self.refused) if math.isfinite(part.share)) > MOST_WRONG
 
     @property
+    def in_part(self) -> bool:
+        """Whether it is known well enough (`NARROW`) though its interval has the limit in it."""
+        low, high = self.interval
+        return self._alone is None and high - low < 2 * NARROW
+
+    @property
     def worst(self) -> VerdictErrors:
         """Itself, or that of the system in which it is surely wrong most often."""
         return max((self, *self.systems.values()), key=lambda one: (bool(one._alone), one.both.low))
@@ -128,7 +138,7 @@ class VerdictErrors:
           sure: as of `plain_verdict`.
         """
         one, system = self._telling()
-        told = f"{plain_verdict(self.name + system, self.found, sure)} {one.passes()}, a difference of "
+        told = f"{plain_verdict(self.name + system, self.found, sure, one.in_part)} {one.passes()}, a difference of "
         told += one._points(" percentage point")
         if not outcome:
             return f"{told}. A perfect verdict has 100, a coin 0."
@@ -148,7 +158,7 @@ class VerdictErrors:
         passed, failed, refused, succeeded = one.counts()
         bad, right = kinds_by(self.against) if first else ("", "")
         parts = f"{part_of(passed, failed, bad)} and {part_of(succeeded - refused, succeeded, right)}"
-        told = f"{plain_verdict(printable(self.name, 60) + system, self.found, sure)} passes {parts}"
+        told = f"{plain_verdict(printable(self.name, 60) + system, self.found, sure, one.in_part)} passes {parts}"
         return f"{told}, a difference of {one._points(' percentage point' * first)}"
 
     def _telling(self) -> tuple[VerdictErrors, str]:
@@ -163,7 +173,7 @@ class VerdictErrors:
 
     def told(self) -> str:
         """The sentences on it."""
-        few = "; these traces are too few to be sure" * (self._alone is None)
+        few = "; these traces are too few to be sure" * (self._alone is None and not self.in_part)
         told = f"{self.name} {self.passes()}, a difference of {self._points(' percentage point')}"
         told += f". A perfect verdict has 100, a coin 0{few}"
         deciding = [] if self.found is False else self.systems.items()
@@ -228,14 +238,17 @@ def kinds_by(against: str) -> tuple[str, str]:
     return (f"traces that {by} rejects", f"that {by} passes") if by else ("failed traces", "succeeded ones")
 
 
-def plain_verdict(name: str, found: bool | None, sure: bool) -> str:
+def plain_verdict(name: str, found: bool | None, sure: bool, in_part: bool = False) -> str:
     """What a verdict is worth, in words before what it does.
 
     Args:
       name: its own, and its system's.
       found: whether it surely says little, as of `VerdictErrors`.
       sure: whether it is held against what people say, or the only outcome: another one may be what errs.
+      in_part: whether it is known well what it does, as of `VerdictErrors`.
     """
+    if found is None and in_part:
+        return f"{name} agrees in part: it"
     if found is None:
         return f"Too few traces to tell whether {name} agrees: it"
     return f"{name} {'agrees' if not found else 'says little' if sure else 'hardly agrees'}: it"

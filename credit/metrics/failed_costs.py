@@ -9,6 +9,7 @@ from credit.metrics.event_costs import Prices, is_priced, price_gaps
 from credit.metrics.part_costs import COST_WORDS, PAID_IN
 from credit.metrics.success_costs import known_costs
 from credit.reports.judged_traces import judged_traces
+from credit.reports.missing_lines import lacking_traces
 from graphs.text import amount, apart, percent
 from graphs.traces.batch import Traces
 
@@ -75,7 +76,12 @@ def failed_cost(traces: Traces, prices: Prices | None = None, success_at: float 
         failed, total = float(amount[judged.failed].sum()), float(amount[scored].sum())
         if total > 0:
             models = price_gaps(traces, prices).unpriced_names() if metric == "money" and prices else ""
-            why = f"no price for {models}" if models else "some calls do not state it"
-            unknown = "" if whole[scored].all() else why
+            part = scored[~whole[scored]]
+            unstated = (
+                "some traces lack lines or spans"
+                if lacking_traces(traces)[part].all()
+                else "some calls do not state it"
+            )
+            unknown = (f"no price for {models}" if models else unstated) if not whole[scored].all() else ""
             return FailedCost(metric, failed, total, len(scored) < len(amount), judged.failing, unknown)
     return None

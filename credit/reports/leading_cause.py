@@ -143,7 +143,7 @@ class LeadingCause:
         bad, good = self.kinds
         chance = ""
         if self.evidence is not None:
-            side = ", of one side," if self.of_sides else ""
+            side = " of one side" if self.of_sides else ""
             there = f" or what else differs in {self.more_often}" if self.more_often else ""
             there = " or what went wrong before" if self.of_team else there
             sure = bool(self.beyond_chance)

@@ -76,6 +76,7 @@ def unread_line(rows: Sequence[UnreadOutcomes]) -> str:
     who, told = [], []
     for row in (row for row in rows if row.traces):
         what = counted(row.traces, "run") + " without events" if row.are_empty else counted(row.traces, "trace")
+        what += " with an outcome and" * (row.side == NO_SIDE)  # others of no side were refused, too
         who.append(f"{what}{f' of {row.side}' if row.side else ''}")
         untold = row.traces - row.succeeded - row.failed
         more = f", {untold} more are not listed" if untold else ""

@@ -137,10 +137,8 @@ class ComparedSides:
             rows=[row.raised(times["costs"]) if row.metric in (*OF_COSTS, WALL_CLOCK) else row for row in self.rows],
             times=tuple(dataclasses.replace(one, seconds=one.seconds.raised(times["times"])) for one in self.times),
             agents={name: tuple(one.raised(times["agents"]) for one in of) for name, of in self.agents.items()},
-            **{
-                part: tuple(dataclasses.replace(one, share=one.share.raised(times[part])) for one in of)
-                for part, of in (("failing", self.failing), ("empty", self.empty))
-            },
+            failing=tuple(one.raised(times["failing"]) for one in self.failing),
+            empty=tuple(one.raised(times["empty"]) for one in self.empty),
         )
 
     def _kinds(self) -> list[SideDifference]:

@@ -46,6 +46,10 @@ class ToolFailures:
     shared: int = 0
     in_shared: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
 
+    def raised(self, times: float) -> ToolFailures:
+        """The same with its p-values so many times as large."""
+        return dataclasses.replace(self, share=self.share.raised(times))
+
     def row(self, what: str) -> SideDifference:
         """The test as a row of a table, of `what` per call; in the tasks seen alone it says nothing of a tool."""
         return dataclasses.replace(self.share, metric=f"{what} per call", kind=self.tool, here=None)

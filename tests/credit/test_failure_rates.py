@@ -143,7 +143,8 @@ def test_a_judge_that_changed_is_no_change_of_the_runs(
 def test_how_many_families_are_tested_is_told_below_the_head(tmp_path: Path) -> None:
     """A quarter of 64 logs in which only chance was had "beyond chance" somewhere, and nothing said why."""
     path, _, sides = log(tmp_path, (0.05, 0.05), people="people")
-    told = "within each of 3 families (success by side; what else the head says changed; which traces people judged): by chance alone"
+    families = "success by side; what else the head says changed; which traces people judged"
+    told = f"within each of 3 families ({families}): by chance alone"
     call = [path, "--sides", sides, "--reward-channel", "judge"]
     head, _, body = said("summary", *call).partition("\nFailed against succeeded\n")
     assert told in body and told not in head and told in json.loads(said("summary", *call, "--json"))["separate_tests"]

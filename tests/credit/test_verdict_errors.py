@@ -108,6 +108,17 @@ def test_the_plain_words_follow_the_interval(passed: int, opens: str) -> None:
     assert finding.statistic == pytest.approx(passed / 30) and finding.found is judged.found
 
 
+def test_a_verdict_at_the_limit_that_is_known_well_agrees_in_part() -> None:
+    """A judge with 53 points, 42 to 64, over 273 traces that people judged was "too few traces to tell"."""
+    outcome = [0] * 90 + [1] * 180
+    traces = log(outcome, [float(i < 38 or i >= 99) for i in range(270)])
+    (judged,) = verdict_errors(traces)
+    low, high = judged.interval
+    assert judged.found is None and low < 0.5 < high and high - low < 0.3
+    assert judged.in_short("", True).startswith("checker agrees in part: it passes 38 of 90 failed traces")
+    assert "too few" not in judged.told()
+
+
 @pytest.mark.parametrize(("late", "opens"), [(1, AGREES), (6, FEW.replace(" agrees", " on v2 agrees"))])
 def test_the_sentence_names_the_system_that_decides(late: int, opens: str) -> None:
     """Only `doctor` named it: the head gave 74 points "too few to be sure", and others of 56 "agree"."""

@@ -244,7 +244,7 @@ def _print_kinds(console: Console, found: RunsByKind) -> None:
         table.add_row(words(one.kind or "no kind stated"), str(one.traces), failed, ends, *money)
     console.print(table)
     none = ("–", f"–: no outcome or cost is known, or runs are of fewer than {LEAST_TASKS} tasks")
-    explain(console, table, none, ("≥", "≥: some calls have no cost"))
+    explain(console, table, none, ("≥", "≥: some calls have no cost, or are missing"))
 
 
 def _print_agents_of_kinds(console: Console, rows: Sequence[AgentOfKind]) -> None:
@@ -294,7 +294,7 @@ def _of_days(
             stdout(),
             table,
             ("–", "–: no outcome, or no cost is known"),
-            ("≥", "≥: some calls have no cost"),
+            ("≥", "≥: some calls have no cost, or are missing"),
             *lost,
             tests,
         )

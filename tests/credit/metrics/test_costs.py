@@ -35,7 +35,7 @@ from graphs.errors import CreditError
 from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
-from graphs.traces.record import Agent, TraceRecord
+from graphs.traces.record import LOST_PARTS, Agent, TraceRecord
 from graphs.writers import survey
 from tests.recordings.spans import agent, chat, spans_request
 
@@ -597,6 +597,9 @@ def test_the_share_of_the_money_that_went_into_failed_traces_is_told(tmp_path: P
     logged[1]["costs"] |= {"money": 1234567.0}
     found = failed_cost(read(tmp_path, *logged))
     assert found is not None and found.told() == "<1 % of the logged cost (4 of 1,234,571) went into failed traces"
+    lacking = [line(f"t{i}", "q", float(i > 0), "big", metrics={LOST_PARTS: 1.0 - i}) for i in range(2)]
+    found = failed_cost(read(tmp_path, *lacking))  # each call that was logged states its tokens
+    assert found is not None and found.told().endswith(", of what is known: some traces lack lines or spans")
     tokens = failed_cost(read(tmp_path, *[line(f"t{i}", "q", float(i > 0), "big") for i in range(4)]))
     assert tokens is not None and tokens.told() == "25 % of the tokens generated (40 of 160) went into failed traces"
     assert failed_cost(read(tmp_path, line("t", "q", 1.0, "big"))) is None

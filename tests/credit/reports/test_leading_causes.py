@@ -341,7 +341,7 @@ def test_a_call_that_fails_where_tasks_are_hard_is_no_cause(tmp_path: Path) -> N
         "8 traces failed, in others 20 of 40: undecided; harder tasks may be why)"
     )
     (of_sides, *_) = leading_causes(read(tmp_path), side=np.arange(len(rows)) // 2 % 2)
-    assert "in no task do a failed and a succeeded trace, of one side, differ in it" in of_sides.told()
+    assert "in no task do a failed and a succeeded trace of one side differ in it" in of_sides.told()
     for row, other in zip(rows[8:], (run(0, ["editor"] * (k % 2 == 0)) for k in range(40)), strict=True):
         row |= {name: other[name] for name in ("events", "edges")}
     cause = leading_causes(logs(tmp_path, rows))[0]

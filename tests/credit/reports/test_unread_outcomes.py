@@ -259,7 +259,9 @@ def test_refused_traces_whose_side_nothing_tells_are_said_to_be_of_none(logs: Pa
         rows = [json.loads(line) | {"system": file.parent.name} for line in file.read_text().splitlines()]
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     said = run(logs, "metrics", "--sides", "system=before,after")
-    assert "3 traces of an unknown side were not read; their outcomes: 1 succeeded, 2 failed" in said
+    assert (
+        "3 traces with an outcome and of an unknown side were not read; their outcomes: 1 succeeded, 2 failed" in said
+    )
     (logs / "rewards.csv").write_text("trace,reward\n" + "".join(f"b{i},{i % 2}\na{i},{i % 2}\n" for i in range(2, 9)))
     said = run(logs, "metrics", "--sides", "system=before,after")
     assert said.startswith("3 traces of an unknown side were not read\n") and "outcomes: " not in said
