@@ -35,7 +35,7 @@ class ProblemLog:
     def __init__(self, problems: Iterable[Problem] = ()) -> None:
         self._listed: list[Problem] = []
         self._met: dict[tuple[str, str], int] = {}
-        self._more: dict[tuple[str, str], tuple[Problem, int]] = {}
+        self._more: dict[tuple[str, str, str], tuple[Problem, int]] = {}
         self._notes: dict[tuple[str, str, str], int] = {}  # of parts -> the place of the first of its kind
         self.extend(problems)
 
@@ -47,8 +47,9 @@ class ProblemLog:
         if met < MOST_LISTED and problem.count == 1:
             self._listed.append(problem)
             return
-        first, count = self._more.get(key, (problem, 0))
-        self._more[key] = first, count + problem.count
+        more = *key, problem.about
+        first, count = self._more.get(more, (problem, 0))
+        self._more[more] = first, count + problem.count
 
     def extend(self, problems: Iterable[Problem]) -> None:
         """Add problems in their order."""

@@ -185,6 +185,16 @@ def test_a_reward_beside_the_outcome_is_read_whole_or_not_at_all(kind: str, tmp_
     assert refused.exit_code == 1 and said.partition(": ")[2] in " ".join(refused.output.split())
 
 
+def test_each_reward_that_is_not_read_is_told(tmp_path: Path) -> None:
+    """Of two, one note stood for both, and named the first alone."""
+    rows = "t0,1,resolved,good", "t1,0,escalated,fair", "t2,0,escalated,fair", ""
+    (path := tmp_path / "log.csv").write_text("\n".join(["trace,reward,rewards.a,rewards.b", *rows]))
+    assert [problem.about for problem in read(path).problems] == ["rewards.a", "rewards.b"]
+    shown = " ".join(CliRunner().invoke(cli, ["summary", str(path)]).stdout.split())
+    assert "a is not read: its words are not known (escalated)" in shown
+    assert "b is not read: its words are not known (fair)" in shown
+
+
 @pytest.mark.parametrize("kind", ["log", "rewards"])
 def test_words_of_tables_mean_what_the_user_says(kind: str, tmp_path: Path) -> None:
     words = ("resolved", "ESCALATED", "unresolved", "2")
