@@ -284,6 +284,7 @@ def test_every_evidence_key_has_a_place(tmp_path: Path) -> None:
     values = {"float": 0.1, "count": 3, "id": "x"}
     columns = {name: 1.0 if name in FLAGS else values[key.kind] for name, key in EVENT_EVIDENCE.items()}
     columns |= dict.fromkeys(("log_prob", "hindsight_log_prob"), -0.1)
+    record.costs["money"] = 0.5  # what a reader would sum of its events otherwise
     record.event("a", EventType.MESSAGE, "one", action=True, **columns)
     record.event("b", EventType.TOOL_CALL, "one", action=False, **columns)
     record.event("c", EventType.SAFETY_EVENT, "one", action=False, **columns)
