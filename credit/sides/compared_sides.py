@@ -260,7 +260,6 @@ class ComparedSides:
         )
         within, every = [row for row in self.rows if row.within], (*self.shown(), *self.of_tools())
         ways = any("one way" in (row.would_be_seen or "") for row in every)
-        one_way = "; tasks one way: no fewer that all rise, or all fall, have one" * ways
         some = next((f"{row.differing} of {row.tasks} shared" for row in every if row.is_of_some), "")
         place = next((row.place for row in (*within, *self.rows) if not row.paired), "")
         return [
@@ -276,7 +275,8 @@ class ComparedSides:
             ("°", f"° {only_in(0)}: p < {LEVEL:g} for runs dealt anew within each; over tasks, it may be chance"),
             ("≈", "≈ beyond chance, and the same to three digits"),
             ("†", "† an end of the interval was moved to no difference, which the test does not reject"),
-            ("would be seen: ", f"would be seen: a change as large as this has a * in 4 of 5 cases{one_way}"),
+            ("would be seen: ", "would be seen: a change as large as this has a * in 4 of 5 cases"),
+            *[("", "tasks one way: no fewer that all rise, or all fall, have a *")] * ways,
             ("would be seen: nothing", "nothing: tasks are too few for a *"),
             *[("", "intervals are not corrected: one without * may leave out no difference")]
             * any(row.by_itself for row in every),

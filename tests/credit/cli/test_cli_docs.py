@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGE = page("command-line")
 OF_OTHERS = {
     *("--beside", "--contexts", "--repeats", "--warm", "--xla"),  # of the benchmarks' scripts and of XLA
+    *("--abbrev", "--always", "--dirty", "--error-unmatch", "--exclude"),  # of git
     "--external",  # of ms-swift, whose option goes on in _plugins
     "--output-format",  # of Claude Code
     *(
