@@ -142,7 +142,7 @@ class Point:
         return self.high - self.snr
 
     def text(self, places: int | None = None) -> str:
-        """The SNR, half of its band and the share that was refused. Without a column it has decimals of its own."""
+        """The SNR, half of its band, and the share that was refused; with the decimals of its column, if it has one."""
         return _with_half(self.snr, self.half, places) + refused_beside(self.answered)
 
 

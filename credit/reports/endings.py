@@ -202,7 +202,8 @@ def _ends(traces: Traces, calls: ToolCalls, times: Clock | None) -> Iterator[tup
     A trace ends in a call without a result if neither a person's answer to the call nor an action comes after it, by
     the clock of the log (`credit.reports.clock`). A log tells of such ends as `ToolCalls.by_results` has it, and a
     format of others where one is stated. What ended at a limit that its log puts into words ends in no cut answer.
-    A run ends in an error of its own at the event that the log calls one after the last action, else at that action.
+    An error of the run stands at the event after the last action that the log calls an error. Without such an event it
+    stands at that action.
     """
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids)[: n.events]

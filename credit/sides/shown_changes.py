@@ -1,4 +1,4 @@
-"""The one rule of what is said of a change between sides: shown over tasks, in these tasks only, or not shown."""
+"""The words for a change between sides: beyond chance, shown in these tasks only, or not shown."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ BEYOND_CHANCE = "beyond chance"
 
 
 def only_in(tasks: int) -> str:
-    """Of a change that runs show within these tasks. Whether others change alike, only tasks tell: of ten, one that
-    rose says nothing.
+    """The words for a change that the runs of these tasks show. Other tasks may change otherwise.
 
     Args:
       tasks: how many these are; 0 where several numbers are of other ones.
@@ -21,7 +20,7 @@ def only_in(tasks: int) -> str:
 
 
 def shown(*, beyond: bool = False, only: int = 0, seen: str | None = None) -> str:
-    """What is said of a change.
+    """The words for a change, by what its test found.
 
     Args:
       beyond: whether it is beyond chance over tasks.

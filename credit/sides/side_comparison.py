@@ -149,7 +149,7 @@ class SideComparison(ComparedSides):
         for word, rises in (("better", True), ("worse", False)):
             of = [f"{printable(row.kind, 40)} ({_numbers(row)})" for row in of_kinds if row.rises == rises]
             told += [f"{word} for {(' and ' if len(of) <= MOST_NAMED else ', ').join(up_to(of))}"] if of else []
-        few = not certain and all(row.in_these for row in of_kinds)  # said of these, not of the side
+        few = not certain and all(row.in_these for row in of_kinds)  # then the sentence is of these tasks alone
         verb = "did" if few else "are" if dated else "is"
         said = [self._begun(f"{second} {verb} {' and '.join(told)}.")] * bool(told)
         if judged is not None and not judged.is_told:

@@ -52,7 +52,7 @@ class RowNames:
       sampled: the tokens of the rows, None where they were not given.
       untold: in words, where nothing tells the order of rows, of `untold_order`; else "".
       at_once: how many rounds have rows of several agents, and how many one agent's twice, of `rounds_at_once`.
-      told: what `credit.run` has said of the order of rows.
+      told: the sentence on the order of rows that `credit.run` has printed already.
     """
 
     graph: EventGraph
