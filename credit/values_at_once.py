@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from credit.methods.method_row import Method
-from credit.methods.registry import METHODS
-from estimators.base import Credit
 from graphs.event_graph import EventGraph
 from graphs.text import counted
 from graphs.traces.batch import Traces
 from graphs.traces.one_place import calls_in_place
+
+if TYPE_CHECKING:
+    from credit.methods.method_row import Method
+    from estimators.base import Credit
 
 __all__ = ["Rounds", "reads_rounds", "rounds_of_log"]
 
@@ -69,6 +70,8 @@ class Rounds(NamedTuple):
           >>> [Rounds(several=1).read_by(result, ["value"])[:28] for result in results]
           ['gae reads which action comes', '']
         """
+        from credit.methods.registry import METHODS  # it loads every method, and `credit validate` needs none
+
         method, how = METHODS.get(result.source), result.recursion
         if method is None or self == Rounds():
             return ""

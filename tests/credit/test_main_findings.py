@@ -84,7 +84,7 @@ def test_the_page_and_the_summary_begin_with_the_same_lines(log: Path, sides: bo
     )
     assert by["What went wrong most"].startswith("Loops of look by scout in 128 of 128 failed traces and 0 of 128")
     assert by["What a verdict is worth"].startswith(
-        "checker's verdicts say little: it passes 112 of 128 failed traces (88 %) and 128 of 128 succeeded ones "
+        "checker says little: it passes 112 of 128 failed traces (88 %) and 128 of 128 succeeded ones "
         "(100 %; it rejects 0), a difference of 12 percentage points (95 % interval "
     )
     failed, repeated = by["What was lost"].removesuffix(".").split(". ")

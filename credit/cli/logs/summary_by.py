@@ -190,9 +190,9 @@ def summary(
     bought, failed = paid_for_success(traces, prices, success_at), failed_cost(traces, prices, success_at)
     repeats = repeated_cost(traces, prices, calls)
     unread, verdicts = unread_outcomes(traces, success_at), verdict_errors(traces, success_at)
-    ranked, systems = ranked_by_side(traces, success_at, chosen), verdicts_by_system(traces, verdicts)
+    ranked, systems = ranked_by_side(traces, success_at, chosen), ""  # by chosen sides, `compared` tells it
     if chosen is None:
-        compared = compare_systems(traces, prices, success_at)
+        compared, systems = compare_systems(traces, prices, success_at), verdicts_by_system(traces, verdicts)
     else:
         compared = compare_costs(traces, chosen, prices, success_at)
     teams = "" if compared is None else compared.by_team()

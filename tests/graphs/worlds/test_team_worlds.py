@@ -29,7 +29,7 @@ TASKS = (0.0, 0.0)  # worlds of one shape, six traces at a time: few compilation
 
 def small_world(kind: str, seed: int) -> TeamWorld:
     """A world of at most eleven decisions; its form, chances and weights are random."""
-    rng = np.random.default_rng(100 * KINDS.index(kind) + seed)
+    rng = np.random.default_rng(100 * [*KINDS].index(kind) + seed)
     forms = [f for f in FORMS if not (kind == "padding" and f in ("planner_executor_critic", "debate"))]
     form = forms[rng.integers(len(forms))]
     # Four are enough for a second wave, or a second manager.

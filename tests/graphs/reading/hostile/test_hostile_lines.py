@@ -97,7 +97,7 @@ def test_a_hostile_line_reads_or_is_named_and_harms_no_neighbour(name: str, tmp_
     assert (names[0], names[-1]) == ("before", "behind")
     beyond = name == "a time beyond float32"  # is read, and a note says that it is no time in seconds
     assert [p.line for p in traces.problems if p.kind == "time-unit"] == [2] * beyond
-    of_lines = [(p.kind, p.file, p.line) for p in traces.problems if p.line and p.kind != "time-unit"]
+    of_lines = [(p.kind, p.file, p.line) for p in traces.problems if p.line and p.is_failure]
     assert of_lines == ([] if kind is None else [(kind, str(file), 2)])
     assert {p.kind for p in traces.problems if not p.line} <= {"look-alike-ids"}  # a note on the batch
     assert len(names) == (3 if kind is None else 2)

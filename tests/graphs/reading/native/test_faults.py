@@ -19,7 +19,7 @@ def test_a_fault_has_a_name_and_a_place_and_harms_no_neighbour(name: str, tmp_pa
     file = tmp_path / "log.jsonl"
     file.write_text("\n".join([json.dumps(trace("before")), "", make(), json.dumps(trace("behind"))]))
     traces = read(file)
-    (problem,) = traces.problems
+    (problem,) = (one for one in traces.problems if one.is_failure)
     assert (problem.kind, problem.file, problem.line) == (kind, str(file), 3)
     assert field in problem.field
     assert problem.value and problem.expected
@@ -33,7 +33,7 @@ def test_a_fault_in_the_first_line_does_not_hide_the_format(name: str, tmp_path:
     file = tmp_path / "log.jsonl"
     file.write_text("\n".join([make(), json.dumps(trace("behind"))]))
     traces = read(file)
-    assert [(p.kind, p.line) for p in traces.problems] == [(kind, 1)]
+    assert [(p.kind, p.line) for p in traces.problems if p.is_failure] == [(kind, 1)]
     assert traces.traces["trace"].to_pylist() == ["behind"]
 
 
