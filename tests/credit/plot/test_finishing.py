@@ -14,6 +14,7 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from matplotlib.image import imread
 
 import credit
 from credit.bench.bias import Row
@@ -387,6 +388,21 @@ def test_the_note_of_a_training_figure_takes_little_of_a_column() -> None:
         "rloo, dr_grpo, turn_baseline / mine:winsor, mine:turn_median / grpo, dr_mas; "
         "‡ rate at edge on some task"
     )
+
+
+def test_letters_stand_where_they_belong_at_the_few_dots_of_a_page() -> None:
+    """With `%matplotlib inline` words fell apart: "variance forequal runs"."""
+    figure = new_figure(4.0, 0.5)
+    figure.text(0.1, 0.5, "variance for equal runs: shrinking lowers it", fontsize=8, fontfamily="STIXGeneral")
+
+    def width(dpi: int) -> float:
+        file = io.BytesIO()
+        figure.savefig(file, format="png", dpi=dpi)
+        file.seek(0)
+        inked = np.flatnonzero((imread(file)[..., :3] < 0.9).any(axis=(0, 2)))
+        return (inked[-1] - inked[0] + 1) / dpi
+
+    assert width(100) == pytest.approx(width(800), rel=0.01)
 
 
 def test_a_notebook_shows_every_figure_at_the_end_of_a_cell() -> None:
