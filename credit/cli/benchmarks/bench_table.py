@@ -36,6 +36,7 @@ from credit.cli.benchmarks.measured import (
     said,
     shared_conditions,
     table_of,
+    told_of_worlds,
 )
 from credit.cli.benchmarks.saved_numbers import Key, key_of, run_of, saved_numbers, selected
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stdout, words
@@ -186,6 +187,7 @@ def _legend(
             meaning = LEGENDS.get((bench, "less" if key[2] else key[1]), "")
             about = [meaning, condition(of[0], shared_conditions(of) - shared), *brackets(of), *marks]
             notes.append(f"{heads[key]}: {'; '.join(filter(None, about))}")
+        notes += [f"{bench}: {line}" for line in told_of_worlds(keys.values())]
         listed = ", ".join(dict.fromkeys(heads[key_of(n)] for n in run))
         told[bench] = Told(listed, (of_run, *given), notes)
     return told, list(dict.fromkeys(line for _, alone in of_key.values() for line in alone))

@@ -41,8 +41,10 @@ __all__ = [
     "place",
     "refused",
     "said",
+    "settings_of_worlds",
     "shared_conditions",
     "table_of",
+    "told_of_worlds",
     "unbounded",
     "with_absent",
 ]
@@ -392,6 +394,45 @@ def shared_conditions(numbers: Sequence[Measured]) -> set[str]:
 def condition(number: Measured, shared: set[str], *, others: bool = False) -> str:
     """The shared conditions of a number in words, or all others."""
     return ", ".join(text for text in _conditions(number) if (text in shared) != others)
+
+
+def settings_of_worlds(numbers: Sequence[Measured]) -> dict[str | None, set[str]]:
+    """By world the settings that all its numbers have and others lack: the world says them, and no head repeats them.
+
+    Examples:
+      >>> one = Measured("a", "slope", 1.0, world="w", settings="agents 5, seed 0")
+      >>> settings_of_worlds([one, one._replace(world="v", settings="agents 4, seed 0")])
+      {'w': {'agents 5'}, 'v': {'agents 4'}}
+    """
+    of: dict[str | None, list[Measured]] = {}
+    for number in numbers:
+        of.setdefault(number.world, []).append(
+            number._replace(world=None, group_size=None, length=None, learning_rate=None)
+        )
+    shared = {world: shared_conditions(some) for world, some in of.items()}
+    of_all = set.intersection(*shared.values()) if shared else set()
+    return {world: found - of_all for world, found in shared.items()}
+
+
+def told_of_worlds(of_tables: Iterable[Sequence[Measured]]) -> list[str]:
+    """Notes on the `settings_of_worlds` of some tables, each once; none where all worlds have the same.
+
+    Examples:
+      >>> one = Measured("a", "slope", 1.0, world="w", settings="agents 5, seed 0")
+      >>> others = [one._replace(world="u"), one._replace(world="v", settings="agents 4, seed 0")]
+      >>> told_of_worlds([[one, *others], [one, *others]]), told_of_worlds([[one, others[0]]])
+      (['w, u: agents 5; v: agents 4'], [])
+    """
+    notes: dict[str, None] = {}
+    for numbers in of_tables:
+        worlds: dict[str, list[str]] = {}
+        for world, settings in settings_of_worlds(numbers).items():
+            stated = next(number.settings for number in numbers if number.world == world)
+            worlds.setdefault(", ".join(text for text in stated.split(", ") if text in settings), []).append(
+                world or ""
+            )
+        notes["; ".join(f"{', '.join(names)}: {settings}" for settings, names in worlds.items() if settings)] = None
+    return [*filter(None, notes)]
 
 
 def holds(numbers: Sequence[Measured]) -> str:

@@ -1255,3 +1255,20 @@ def test_conditions_of_latex_stand_in_header_rows_and_captions_name_what_they_ar
     assert r"\caption{Cosine of the mean and the true gradient, by world and group size}" in text
     assert r" & \multicolumn{3}{c}{relay-and} & \multicolumn{3}{c}{stop-rewards} \\" in text
     assert "\n\\cmidrule(lr){2-4}\\cmidrule(lr){5-7}\nmethod & groups of 2 & groups of 3 & groups of 4 & groups" in text
+
+
+def test_settings_that_a_world_has_alone_stand_in_no_head(tmp_path: Path) -> None:
+    """Heads of three worlds had their topology, agents and events, for which a column of a paper has no room."""
+    one = Measured("rloo", "slope", 1.0, world="pivotal", group_size=8, bench="truth", settings="agents 5, seed 0")
+    squad = one._replace(world="Squad", settings="agents 4, seed 0")
+    numbers = [
+        n._replace(quantity=name) for name in ("slope", "sign") for n in (one, one._replace(world="heavy"), squad)
+    ]
+    text = latex(numbers, "t", page=240)
+    assert text.count("method & pivotal & heavy & Squad") == 2 and text.count("agents") == 2
+    assert "pivotal, heavy: agents 5; Squad: agents 4" in text.partition("end{table}")[0]
+    save_numbers(numbers, tmp_path / "t.csv")
+    shown = CliRunner().invoke(cli, ["bench", "table", str(tmp_path / "t.csv"), "-q", "slope,sign"]).stdout
+    assert "truth: pivotal, heavy: agents 5; Squad: agents 4\n" in shown and shown.count("agents 5") == 1
+    other = latex([*numbers, *(n._replace(settings="agents 5, seed 1") for n in numbers[:1])], "t")
+    assert "seed 0" in other.partition("midrule")[0] and "seed 1" in other.partition("midrule")[0]
