@@ -33,8 +33,6 @@ __all__ = ["snr"]
 NOTES = (
     "SNR: m / sqrt(E[A²] − m²), in brackets half of its 99 % band; A: a decision's advantage, x: its true effect, "
     "m = E[A sign(x)]. An offset, E[A] other than 0, counts as noise. Negative: the advantage has the wrong sign",
-    "relative variance of A sign(x), over m²: 1 / SNR². That of a method's gradient, times its runs: `bench bias "
-    "--score relative`",
     "runs: the method of the scheme, or the scheme of the method",
 )
 COSTS = "cost is in rollouts a trace; what a critic's training took is not in it"
@@ -122,7 +120,7 @@ def snr(
     The world has independent decisions, and all methods see the same traces. Tables have 99 % bands, of differences
     from the first method too, fitted slopes beside those of the closed forms, and the cost of the evidence.
     """
-    from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, run
+    from credit.bench.snr import FORMS, FULL, LENGTHS, QUICK, QUICK_LENGTHS, run
     from credit.bench.snr_logs import WORLDS, noise_of
     from credit.bench.snr_schemes import needs_of
     from credit.bench.world_texts import world_text
@@ -165,7 +163,7 @@ def snr(
         "snr",
         lambda number: fitted if number.quantity == "slope" else drawn,
         lambda name: given.get(name, ""),
-        lambda number: report.caveats,
+        lambda number: [line for line in report.caveats if line != FORMS or number.quantity == "closed form"],
         lambda number: [about],
     )
     save_numbers(numbers, table, _notes(report, few), width)
@@ -322,11 +320,13 @@ def _table(report: Report, group: int) -> Table:
     refused = [r for r in report.refused if r.group == group]
     lengths = sorted({p.length for p in points} | {r.length for r in refused})
     title = f"SNR, groups of {group}" + ("" if report.world == "normal" else f", world {report.world}")
+    sloped = any(f.group == group for f in report.fits)
+    formed = any(p.theory is not None for p in points)
     numbers = (
         *(f"#T = {length:,}" for length in lengths),
-        "#slope",
-        "#of the form",
-        "#closed form",
+        *["#slope"] * sloped,
+        *["#of the form"] * (sloped and formed),
+        *["#closed form"] * formed,
         *["#cost"] * costs,
     )
     table = ruled_table("scheme", "runs", *numbers, title=title)
@@ -352,16 +352,16 @@ def _table(report: Report, group: int) -> Table:
         )
         cost = "" if last is None else f"{last.cost:,.0f}"
         runs = SCHEMES[name].method if name in SCHEMES else next((s for s in SCHEMES if SCHEMES[s].method == name), "")
-        table.add_row(words(name), words(runs), *cells.values(), slope, form, whole, *[cost] * costs)
+        beside = [*[slope] * sloped, *[form] * (sloped and formed), *[whole] * formed, *[cost] * costs]
+        table.add_row(words(name), words(runs), *cells.values(), *beside)
     fitted = min(max(lengths), 10_000)
     outside = any(p.agrees is False for p in points)
     marks = f"* {OUTSIDE}\n" * outside + f"‡ {APART}\n" * apart
-    table.caption = marks + (
-        f"slope: {SLOPE.format(fitted)}; of the form: "
-        "that of the closed form\nclosed form: SNR by formula at the last T, in brackets the measured one over it"
-        + "; cost: at the last T"
-        * costs
-    )
+    of_slope = f"slope: {SLOPE.format(fitted)}" + "; of the form: that of the closed form" * formed
+    of_form = "closed form: SNR by formula at the last T, in brackets the measured one over it"
+    of_cost = "cost: at the last T"
+    at_end = "; ".join([*[of_form] * formed, *[of_cost] * costs])
+    table.caption = marks + "\n".join(filter(None, [of_slope * sloped, at_end]))
     return table
 
 

@@ -51,10 +51,11 @@ LEGENDS = {
 }
 LEGEND = (
     "rows: in the order of --tasks, then of --methods. "
-    f"share: {SHARE}. area: {AREA}. final: at the end. events to 90 %: evidence included. difference: of the area from "
-    f"the first method's. {{medians}} ahead: {AHEAD}{{mark}}. as: equal but for rounding. {{rate}}{{common}}"
+    f"share: {SHARE}. area: {AREA}. final: at the end. events to 90 %: evidence included. {{difference}}{{medians}} "
+    "{ahead}{alike}{rate}{common}"
 )
-MEDIANS = "area, final, events to 90 % and difference: each the median over seeds"
+DIFFERENCE, ALIKE = "difference: of the area from the first method's. ", "as: equal but for rounding. "
+MEDIANS = "{}: each the median over seeds"
 MARK = "; * if the signed-rank test over seeds has p < 0.05 after Holm's correction"
 LEAST_SEEDS = f"{UNTESTED}: with {{comparisons}} the signed-rank test takes {{least}} seeds, this run has {{seeds}}"
 COMPARED = f"{CORRECTED} {{comparisons}}: methods that are equal but for rounding count once on a task"
@@ -231,7 +232,9 @@ def train(
                     "to_write": to_write(numbers), "source": source()})  # fmt: skip
         _draw(rows, plot, group_size, rates, left_out.absent)
         return
-    shown = plain_table("task", "method", "#rate", "#area", "#final", "#events to 90 %", "#difference", "ahead",
+    several = compared[-1].signal != compared[0].signal
+    of_first = ["#difference", "ahead"] * several
+    shown = plain_table("task", "method", "#rate", "#area", "#final", "#events to 90 %", *of_first,
                         *(f"#at {r:g}" for r in sorted(common_rates or ())))  # fmt: skip
     printed = [number for number in numbers if number.quantity not in ("answered", "p")]  # lines below, and * for it
     for (task_name, signal), of_cell in itertools.groupby(printed, lambda number: (number.world, number.method)):
@@ -240,7 +243,13 @@ def train(
     stdout().print(shown)
     for line in absent_lines(left_out.absent):
         stdout().print(words(line), soft_wrap=True)
-    legend = about | {"medians": f"{MEDIANS}{_intervals(seeds)}."}
+    medians = "area, final, events to 90 % and difference" if several else "area, final and events to 90 %"
+    legend = about | {
+        "difference": DIFFERENCE * several,
+        "medians": f"{MEDIANS.format(medians)}{_intervals(seeds)}.",
+        "ahead": f"ahead: {AHEAD}{about['mark']}. " * several,
+        "alike": ALIKE * any(cell.same_as for cell in compared),
+    }
     stdout().print(LEGEND.format(**legend).rstrip(), soft_wrap=True)
     for line in filter(
         None, (values_of(row["signal"] for row in rows), *caveats, *unpaid(cell.signal for cell in compared))

@@ -198,7 +198,7 @@ def truth(
         ],
     )
     legends = _legends(rows, less)
-    save_numbers(numbers, table, legends | {"": legends["in brackets"]}, width)
+    save_numbers(numbers, table, legends | {"": legends["in brackets"].removeprefix(LEGENDS["in brackets"])}, width)
     if as_json:
         team: dict[str, Any] = {} if all(map(is_own, todo)) else form
         team = {**team, "traces": traces}
