@@ -133,9 +133,6 @@ class SideComparison(ComparedSides):
         side costs more; then `MOST_BESIDE` other changes beyond chance. `changed` has more, and the table all.
 
         Success is the primary test; all else is corrected together."""
-        return self._together()._short()
-
-    def _short(self) -> list[str]:
         dated = self.sides.since != ""
         second = "runs" if dated else self.sides.heads[1]  # of which date, the name of the answer says
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
