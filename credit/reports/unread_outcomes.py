@@ -24,6 +24,7 @@ __all__ = [
     "NO_SIDE",
     "UnreadOutcomes",
     "UnscoredEnds",
+    "refused_outcomes",
     "unread_line",
     "unread_outcomes",
     "unscored_ends",
@@ -116,7 +117,7 @@ def unread_outcomes(
     """
     rows = [row for row in traces.problems if row.kind == UNREAD_OUTCOME and row.about == "reward"]
     read = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
-    refused = _refused(traces, read)
+    refused = refused_outcomes(traces)
     if not rows and not refused:
         return []
     stated = np.array([float(row.value) for row in rows])
@@ -152,12 +153,17 @@ def unread_outcomes(
     ]
 
 
-def _refused(traces: Traces, outcome: np.ndarray) -> list[tuple[int, Problem]]:
-    """The traces without an outcome because what was stated was refused, and why, each once."""
+def refused_outcomes(traces: Traces) -> list[tuple[int, Problem]]:
+    """The traces without an outcome because what was stated was refused, and why, each once.
+
+    Args:
+      traces: what was read.
+    """
     problems = [problem for problem in traces.problems if problem.about == "reward" and problem.is_failure]
     if not problems:
         return []
-    place = {name: i for i, name in enumerate(traces.traces["trace"].to_pylist()) if not math.isfinite(outcome[i])}
+    lacks = ~np.isfinite(np.asarray(traces.reward, np.float64)[: traces.sizes.traces])
+    place = {name: i for i, name in enumerate(traces.traces["trace"].to_pylist()) if lacks[i]}
     found: dict[int, Problem] = {}
     for problem in problems:
         if problem.trace in place:

@@ -136,7 +136,9 @@ class SideComparison(ComparedSides):
         dated = self.sides.since != ""
         second = "runs" if dated else self.sides.heads[1]  # of which date, the name of the answer says
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
-        of_kinds, told = self._kinds(), list[str]()
+        of_kinds, told, refused = self._kinds(), list[str](), any(row.refused for row in self.unread)
+        if refused:  # any of which may turn it
+            judged, of_kinds = None, []
         certain = judged is not None and judged.worth_telling
         if judged is not None and certain:  # those that did the other way
             of_kinds = [row for row in of_kinds if row.worth_telling and row.rises != judged.rises]
@@ -154,6 +156,7 @@ class SideComparison(ComparedSides):
             state = judged.says(brief=True).removesuffix(judged.unsure)
             mean = ", means over tasks" * (not judged.within and self._rates_differ(judged))
             said += sentences(f"{judged.metric}{over}: {state} ({judged.means()}{mean}){judged.unsure}")
+        said += ["Success is not compared: outcomes were refused."] * refused
         times, changes = self._costs()
         said += [self._begun(f"{second} {'take' if dated else 'takes'} {one}.") for one in times] + sentences(*changes)
         beside = [*sentences(*self._who_failed()), *(f"{one}." for one in self._who_changed())]
