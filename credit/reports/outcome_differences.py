@@ -606,7 +606,17 @@ def outcome_differences(
         if len(known) and math.isnan(cut):
             counts, equal = (0, 0), float(known[0])
         return OutcomeDifferences(
-            *counts, cut, math.nan, False, 0, (), equal, unread=unread, unscored=unscored, rate=rate, words=words,
+            *counts,
+            cut,
+            math.nan,
+            False,
+            0,
+            (),
+            equal,
+            unread=unread,
+            unscored=unscored,
+            rate=rate,
+            words=words,
             refused=refused,
         )
     compared = compared_kinds(traces, judged)
