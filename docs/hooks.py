@@ -795,6 +795,7 @@ TABLES: dict[str, Callable[[], str]] = {
             "bench doctor",
             "bench robustness",
             "bench table",
+            "bench plot",
             "bench worlds",
             "shapley plan",
             "shapley solve",

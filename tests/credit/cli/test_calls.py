@@ -70,6 +70,8 @@ LISTS = {
     "bench train --tasks": "stopping*,mine:task",
     "bench table {file} -m": "rloo,gae",
     "bench table {file} -q": "bias,cosine",
+    "bench plot {file} -o a.svg -m": "rloo,gae",
+    "bench plot {file} -o a.svg -q": "bias,cosine",
     **{f"{name} {{file}} -m": "rloo,grpo" for name in ("compare", "audit", "compose -o out.csv")},
 }
 

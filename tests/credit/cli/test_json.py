@@ -21,7 +21,12 @@ from graphs.traces.record import TraceRecord
 
 from .logs import run, trace, write
 
-NO_REPORT = {"completion": "prints a script", "schema": "prints JSON in any case", "view": "serves pages"}
+NO_REPORT = {
+    "bench plot": "draws",
+    "completion": "prints a script",
+    "schema": "prints JSON in any case",
+    "view": "serves pages",
+}
 """Commands without the option, and why."""
 
 OWN_TESTS = {"score reliability", "score blame", "bench snr", "bench table", "report", "label", "watch"}
