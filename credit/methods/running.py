@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,7 +77,8 @@ def run(
       traces: what `credit.read` returns, or the `Rows` of `credit.from_columns`.
       method: a name (`credit methods` lists them), an entry of `credit.METHODS`, or your own function
         `fn(graph, reward, *, event_reward=None, ...) -> Credit`. Of your own function, keyword-only parameters without
-        a default are evidence that it needs; their names are keys of `graphs.traces.schema.EVENT_EVIDENCE`.
+        a default are evidence that it needs: keys of `graphs.traces.schema.EVENT_EVIDENCE`, among them `own_number`,
+        a number of your own; or others, which you pass as arrays.
       evidence: names of further evidence to take from the log, which the method can do without.
       **arguments: options of the method, such as `lambda_=0.0`, and arrays that replace evidence of the log, such as
         `value=values`: in the order of events, as those of `Rows.evidence`, which is not that of a trainer's rows.
@@ -114,7 +115,7 @@ def run(
     rows, traces = traces if isinstance(traces, Rows) else None, as_traces(traces)
     expect_outcomes(traces)
     if rows is not None:
-        _refuse_row_order(rows, arguments)
+        _refuse_row_order(rows, arguments, {*EVENT_EVIDENCE, *Request.of(method).needs} - TRACE_EVIDENCE.keys())
     credit, taken = _computed(traces, method, evidence, arguments)
     taken = taken if rows is None else rows.known(taken)
     results = credit.credit - credit.baseline, credit.valid
@@ -215,16 +216,17 @@ def run_part(
     return _computed(traces, method, evidence, arguments)[0]
 
 
-def _refuse_row_order(rows: Rows, arguments: Mapping[str, Any]) -> None:
-    """Refuse arrays of evidence that may be in the order of rows, where that is not the order of events."""
+def _refuse_row_order(rows: Rows, arguments: Mapping[str, Any], of_events: Collection[str]) -> None:
+    """Refuse arrays of these names that may be in the order of rows, where that is not the order of events."""
     count = len(rows.event)
     moved = rows.events != count or not np.array_equal(rows.event, np.arange(count))
-    for name in arguments.keys() & EVENT_EVIDENCE.keys() if moved else ():
+    for name in arguments.keys() & {*of_events} if moved else ():
         array = arguments[name]
         if getattr(array, "shape", ()) == (count,) and not any(array is known for known in rows.evidence.values()):
+            own = name if name in EVENT_EVIDENCE else "own_number"
             raise CreditError(
                 f"{name} has {count} numbers, one for each row, and a method takes one for each of {rows.events}"
-                f" events, in their order; pass it to credit.from_columns, as evidence={{{name!r}: ...}}"
+                f" events, in their order; pass it to credit.from_columns, as evidence={{{own!r}: ...}}"
             )
 
 
@@ -238,7 +240,8 @@ def _computed(
     validate_ids(traces.graph)
     request = Request.of(method)
     request.check_names(arguments)
-    arrays = request.arrays(traces, evidence, {name: arguments[name] for name in arguments if name in EVIDENCE})
+    given = {name: array for name, array in arguments.items() if name in {*EVIDENCE, *request.needs}}
+    arrays = request.arrays(traces, evidence, given)
     options = {name: value for name, value in arguments.items() if name not in arrays}
     try:
         keyed = with_key(request.fn, traces, options, arrays)
@@ -515,7 +518,10 @@ def missing_evidence(traces: Traces, needs: Iterable[str]) -> dict[str, str]:
       {'value': 'add "value": NUMBER to the event when a critic scored the prefix'}
     """
     lacking = [name for name in needs if name not in traces.evidence or not traces.evidence[name].mask.any()]
-    return {name: EVIDENCE[name].how_to_log if name in EVIDENCE else "see the method's page" for name in lacking}
+    return {name: EVIDENCE[name].how_to_log if name in EVIDENCE else _HOW_TO_PASS.format(name) for name in lacking}
+
+
+_HOW_TO_PASS = "logs have no such key: call it own_number, which any column may be, or pass {}=ARRAY, a number an event"
 
 
 def keywords_of(fn: Callable[..., Any]) -> tuple[str, ...]:

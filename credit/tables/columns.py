@@ -477,7 +477,9 @@ def _evidence(column: str, columns: Mapping[str, Any], n: int, by_trace: Segment
         if column in TOKEN_COLUMNS:
             problem = "has a list for each row; expected numbers of rows: `estimators.tokens` takes arrays of tokens"
             raise ColumnError(column, [], problem)
-        raise ColumnError(column, [], f"is not evidence of any method; expected one of {', '.join(sorted(known))}")
+        names = ", ".join(sorted(known))
+        own = "own_number is a number of your own"
+        raise ColumnError(column, [], f"is not evidence of any method; expected one of {names}; {own}")
     kind = known[column].kind
     if kind == "id":
         ids, present = _stated_ids(column, values, n)
