@@ -38,7 +38,14 @@ from credit.tables.column_values import (
     unlike_indices,
 )
 from credit.tables.copied_rows import copied_rows
-from credit.tables.row_order import order_of_turns, rounds_at_once, rounds_of_places, rows_in_order, untold_order
+from credit.tables.row_order import (
+    moments_of_places,
+    order_of_turns,
+    rounds_at_once,
+    rounds_of_places,
+    rows_in_order,
+    untold_order,
+)
 from credit.tables.row_segments import Segments
 from credit.tables.row_tokens import SAMPLED, tokens_of_rows
 from graphs.argument_kinds import checked_kinds
@@ -139,8 +146,8 @@ def from_columns(
         (`graphs.replay_clusters`); group-relative methods heed it. With `agent_reward` an agent's outcome is its
         trace's `reward` plus its `agent_reward`; who lacks one has none. Where `reward` is left out, the second is it.
         `token_ids` with `token_log_probs`, a list a row, and of padded arrays [N, L] `token_mask`, True where the
-        policy generated the token, serve one check: of traces and rows that stand again. Without them one that stands
-        again alone is not told from an honest one, and not named.
+        policy generated the token, serve one check: of traces and rows that stand again. Without them, and without an
+        `order` of a clock finer than a second, one that stands again alone is not told from an honest one.
       events, traces, agents: padded sizes, so that every batch compiles to the same shape. Default:
         `graphs.padding.bucket` of the content, or of `events` where only that is given. With `events`, masks that the
         columns may need are arrays in every batch.
@@ -180,7 +187,8 @@ def from_columns(
         warnings.warn(f"{alike} are spelt almost alike, and count as several", stacklevel=3)
     graph, outcome, rows = result
     places = None if order is None else rounds_of_places(order, rows.names.rows)[rows.event]
-    copied = copied_rows(rows, beside=None if places is None else {"order": places})
+    moments = None if places is None else moments_of_places(order, np.arange(len(places)))
+    copied = copied_rows(rows, beside=None if places is None else {"order": places, "time": moments})
     if copies := copied.twice or copied.untold:
         warnings.warn(f"the batch has {copies}: leave them out", stacklevel=3)
     if copied.filling:
