@@ -14,10 +14,9 @@ import numpy as np
 from credit.methods.absent_outcomes import found_instead, no_outcome, spoilt_rows
 from credit.methods.own_results import check_type
 from credit.methods.published import find_method
-from credit.methods.units_apart import alike_in_log
 from credit.reports.own_outcomes import adds_outcomes, has_agent_outcomes, of_agents
 from credit.reports.trace_returns import outweighed, precision_note, precision_notes
-from credit.tables.batch_rows import RowNames, Rows, as_traces
+from credit.tables.batch_rows import Rows, as_traces
 from estimators.options import checked_options, takes_key
 from graphs.argument_kinds import checked_kinds, hints_of
 from graphs.errors import CreditError, MissingColumnWarning, PrecisionWarning, UnusedRewardsWarning
@@ -127,7 +126,7 @@ def run(
         notes = [precision_note([str(name) for name in rows.names.groups.take(new).to_pylist()])] if len(new) else []
     for note in notes:
         warnings.warn(note, PrecisionWarning, stacklevel=3)
-    for words in _what_is_missing(traces, method, arguments, None if rows is None else rows.names):
+    for words in _what_is_missing(traces, method, arguments, rows):
         warnings.warn(words, MissingColumnWarning, stacklevel=3)
         if rows is not None:
             rows.names.told.add(words)
@@ -138,29 +137,18 @@ def run(
 
 
 def _what_is_missing(
-    traces: Traces, method: str | Method | Callable[..., Credit], options: Mapping[str, Any], names: RowNames | None
+    traces: Traces, method: str | Method | Callable[..., Credit], options: Mapping[str, Any], rows: Rows | None
 ) -> list[str]:
     """What is said of columns by which a method compares and which tell nothing apart, and of an order untold."""
     from credit.methods.method_row import Method
-    from credit.untold_order import reads_untold, traces_untold
-    from credit.values_at_once import Rounds, reads_rounds, rounds_of_log
+    from credit.methods.missing_columns import missing_in_log, missing_in_rows
 
     known, name = find_method(method) if isinstance(method, str) else method, Request.of(method).name
     if not isinstance(known, Method):
         return []
-    alike = alike_in_log(traces, known.columns_with(options))
-    if names is None:
-        rounds = rounds_of_log(traces)
-        untold = reads_untold(name, traces_untold(traces, known, options, traces.evidence))
-    else:
-        rounds = Rounds(*names.at_once)
-        untold = f"{name} reads {names.untold}" if names.untold and known.reads_order(options, traces.evidence) else ""
-    rounds = rounds.read(*reads_rounds(known, options, {*traces.evidence, *options}))
-    return [
-        *(f"{name} compares by the {column}, and {said}" for column, said in alike.items()),
-        *([untold] if untold else []),
-        *([f"{name} {rounds.said}"] if rounds.said else []),
-    ]
+    if rows is None:
+        return missing_in_log(traces, name, known, options)
+    return missing_in_rows(rows.names, rows.evidence, name, known, options)
 
 
 def rewarded(traces: Traces) -> int:

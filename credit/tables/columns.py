@@ -127,11 +127,11 @@ def from_columns(
         counts 0, and a warning says in how many rows; NaN is refused, but of pandas, where it is null.
       turn: a label of the row's turn, distinct within its agent instance: a round in which two agents act is two turns.
         Default: one turn an instance, since columns do not say what activated it anew (`docs/data-model.md`): where a
-        method compares turns, `credit.run` and `RowAdvantages` warn, and a direct call does not.
+        method compares turns, `credit.run`, `RowAdvantages` and `rows.gather` warn.
       order: the place of each row within its trace, integers, floats or times. Agents whose rows have one place act at
         once: the `event_reward` of each row counts for all of them, and they stand by the agents' names. An agent's
         rows of one place keep the order given. Some methods read who comes next, as `gae` with a discount; of these
-        `credit.run` warns where agents act at once, and a direct call does not.
+        `credit.run`, `RowAdvantages` and `rows.gather` warn where agents act at once.
         Default: rows stand one after the other, in the order given.
       event_type: the type of each row, a name or number of `EventType`. Default: `message`.
       action: whether a policy of the team chose the row. Default: by its type, as `EventType` members of
