@@ -141,7 +141,7 @@ def _what_is_missing(
 ) -> list[str]:
     """What is said of columns by which a method compares and which tell nothing apart, and of an order untold."""
     from credit.methods.method_row import Method
-    from credit.methods.missing_columns import missing_in_log, missing_in_rows
+    from credit.missing_columns import missing_in_log, missing_in_rows
 
     known, name = find_method(method) if isinstance(method, str) else method, Request.of(method).name
     if not isinstance(known, Method):

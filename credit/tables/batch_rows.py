@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import pyarrow as pa
 
-from credit.methods.missing_columns import missing_in_rows_of
+from credit.missing_columns import missing_in_rows_of
 from credit.tables.column_teams import Team
 from estimators.base import Credit, check_batch
 from graphs.errors import CreditError, MissingColumnWarning, UnusedRewardsWarning

@@ -187,8 +187,8 @@ def from_columns(
         warnings.warn(f"{alike} are spelt almost alike, and count as several", stacklevel=3)
     graph, outcome, rows = result
     places = None if order is None else rounds_of_places(order, rows.names.rows)[rows.event]
-    moments = None if places is None else moments_of_places(order, np.arange(len(places)))
-    copied = copied_rows(rows, beside=None if places is None else {"order": places, "time": moments})
+    beside = {} if places is None else {"order": places, "time": moments_of_places(order, np.arange(len(places)))}
+    copied = copied_rows(rows, beside=beside)
     if copies := copied.twice or copied.untold:
         warnings.warn(f"the batch has {copies}: leave them out", stacklevel=3)
     if copied.filling:

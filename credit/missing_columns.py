@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -13,11 +13,27 @@ from credit.values_at_once import Rounds, reads_rounds, rounds_of_log
 
 if TYPE_CHECKING:
     from credit.methods.method_row import Method
-    from credit.tables.batch_rows import RowNames
     from estimators.base import Credit
+    from graphs.event_graph import EventGraph
     from graphs.traces.batch import Traces
 
-__all__ = ["missing_in_log", "missing_in_rows", "missing_in_rows_of"]
+__all__ = ["RowsTold", "missing_in_log", "missing_in_rows", "missing_in_rows_of"]
+
+
+class RowsTold(Protocol):
+    """What the columns of rows tell, as `credit.tables.batch_rows.RowNames`."""
+
+    @property
+    def graph(self) -> EventGraph:
+        """The batch."""
+
+    @property
+    def untold(self) -> str:
+        """In words, where nothing tells the order of rows."""
+
+    @property
+    def at_once(self) -> tuple[int, int]:
+        """`Rounds`."""
 
 
 def missing_in_log(traces: Traces, name: str, method: Method, options: Mapping[str, Any]) -> list[str]:
@@ -37,19 +53,19 @@ def missing_in_log(traces: Traces, name: str, method: Method, options: Mapping[s
 
 
 def missing_in_rows(
-    names: RowNames, given: Collection[str], name: str, method: Method, options: Mapping[str, Any]
+    names: RowsTold, given: Collection[str], name: str, method: Method, options: Mapping[str, Any]
 ) -> list[str]:
     """As `missing_in_log`, of the rows of a trainer.
 
     Args:
-      names: of the rows.
+      names: what their columns tell.
       given: names of their evidence.
       name, method, options: as there.
     """
     return _of_rows(names, given, name, method, options, method.columns_with(options))
 
 
-def missing_in_rows_of(result: Credit, names: RowNames, given: Collection[str]) -> list[str]:
+def missing_in_rows_of(result: Credit, names: RowsTold, given: Collection[str]) -> list[str]:
     """As `missing_in_rows`, of a direct call by its result: by the options of its recursion, whatever the others are.
 
     Args:
@@ -81,7 +97,7 @@ def missing_in_rows_of(result: Credit, names: RowNames, given: Collection[str]) 
 
 
 def _of_rows(
-    names: RowNames,
+    names: RowsTold,
     given: Collection[str],
     name: str,
     method: Method,
