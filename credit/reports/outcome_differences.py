@@ -161,8 +161,8 @@ class OutcomeDifferences:
       wider: with `apart`, how many there are of one task, of any model and system, and of how many tasks.
       between: numbers of `FIRST` that are one number in each task that is compared within, not in all: their means over
         all failed and all succeeded traces.
-      example: what a failed trace has of the first number that differs beyond half the chance, as causes have a test,
-        too, and is not `late`, in words; and the trace. Both "" without.
+      example: within tasks, what a failed trace has of the first number that differs beyond half the chance, as causes
+        have a test, too, and is not `late`, in words; and the trace. Both "" without.
       left: numbers that are not compared, as whether a trace has one may depend on it: more than `LACK` of a kind lack
         it in tasks where others of their format have it, or one kind more than the other beyond chance. Its name, and
         `known`.
@@ -724,7 +724,7 @@ def outcome_differences(
         if row.worth_telling and row.p < LEVEL / 2 and at_end.isdisjoint((row.what, row.same_as, row.mostly))
     ]
     clear.sort(key=lambda row: row.what not in FIRST)
-    for row in clear[:1]:
+    for row in clear[: int(within)]:  # between tasks, failed ones may have been harder
         value = np.where(kept & failed, values[row.what] * (1 if row.chance > 0.5 else -1), np.nan)
         at = int(np.nanargmax(value))
         whose_it_is = f" ({_whose_longest(traces, calls, int(scored[at]))})" if row.what == LONGEST else ""
