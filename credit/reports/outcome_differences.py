@@ -28,7 +28,7 @@ from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
-from credit.reports.unread_outcomes import unread_line, unread_outcomes, unscored_ends, unscored_line
+from credit.reports.unread_outcomes import leave_rate_open, unread_line, unread_outcomes, unscored_ends, unscored_line
 from graphs.dealing import dealt
 from graphs.errors import expect
 from graphs.structure.host_ids import consecutive
@@ -187,7 +187,7 @@ class OutcomeDifferences:
       rate: the 95 % interval of the part that failed; NaN where it has none, and with `of_task`.
       words: how many of the failed traces have which word of an outcome (`said_of`).
       without: how many traces have no outcome.
-      refused: of how many of these it was refused, so that a rate has bounds alone.
+      refused: of how many of these it was refused, where they leave the rate open (`leave_rate_open`).
       sided: whether only traces of one side are compared; none are where no task has both kinds on one side.
     """
 
@@ -597,6 +597,7 @@ def outcome_differences(
     judged = judged_traces(traces, success_at, side)
     lost = unread_outcomes(traces, success_at)
     unread, refused = unread_line(lost), sum(row.refused for row in lost)
+    refused *= leave_rate_open(refused, len(judged.rows))
     unscored = unscored_line(unscored_ends(traces, success_at, calls=calls))
     scored, cut, of_task = judged.rows, judged.cut, judged.of_task
     known, words = np.asarray(traces.reward, np.float64)[scored], said_of(traces, judged.failed)

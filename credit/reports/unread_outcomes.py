@@ -24,6 +24,7 @@ __all__ = [
     "NO_SIDE",
     "UnreadOutcomes",
     "UnscoredEnds",
+    "leave_rate_open",
     "refused_outcomes",
     "unread_line",
     "unread_outcomes",
@@ -98,6 +99,10 @@ def unread_line(rows: Sequence[UnreadOutcomes]) -> str:
     return "; ".join(filter(None, [lost, said if refused else ""]))
 
 
+MOST_REFUSED = 20
+"""Of so many outcomes one may be refused: it moves their rate by 5 percentage points at most."""
+
+
 def unread_outcomes(
     traces: Traces,
     success_at: float | None = None,
@@ -151,6 +156,16 @@ def unread_outcomes(
         )
         for side, of_side in sorted((by_side | {side: by_side[side] for side in refused_of}).items())
     ]
+
+
+def leave_rate_open(refused: int, known: int) -> bool:
+    """Whether refused outcomes may turn what is said of the others: at least one in `MOST_REFUSED` was refused.
+
+    Args:
+      refused: how many.
+      known: how many traces have an outcome.
+    """
+    return 0 < known + refused <= MOST_REFUSED * refused
 
 
 def refused_outcomes(traces: Traces) -> list[tuple[int, Problem]]:
