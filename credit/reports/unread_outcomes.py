@@ -14,7 +14,6 @@ import numpy as np
 
 from credit.reports.endings import ended_early
 from credit.reports.judged_traces import failing, judged_traces, least_success
-from credit.reports.tool_calls import ToolCalls
 from graphs.errors import NO_EVENTS, UNREAD_OUTCOME, Problem
 from graphs.task_means import LEAST_TASKS
 from graphs.text import counted, percent
@@ -247,7 +246,6 @@ def unscored_ends(
     success_at: float | None = None,
     side: np.ndarray | None = None,
     names: Sequence[str] = ("",),
-    calls: ToolCalls | None = None,
 ) -> list[UnscoredEnds]:
     """Of each side, traces without an outcome that end early, more than twice the part of those with one on some side.
 
@@ -259,13 +257,12 @@ def unscored_ends(
       success_at: the least outcome of a success, as of `unread_outcomes`.
       side: of each trace a place in `names`, -1 for none: int [traces]; None for one side.
       names: of the sides.
-      calls: its tool calls, where they are known already.
     """
     unscored = ~np.isfinite(np.asarray(traces.reward, np.float64)[: traces.sizes.traces])
     if unscored.all() or not unscored.any():
         return []
     judged = judged_traces(traces, success_at)
-    early, _ = ended_early(traces, calls)
+    early, _ = ended_early(traces)
     found, many = [], False
     for number, name in enumerate(names):
         of = np.ones(len(unscored), bool) if side is None else side == number
