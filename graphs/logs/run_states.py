@@ -47,7 +47,8 @@ def apply_run_states(
     A trace whose rewards are unsettled has a note for each, and no reward at all where those of events are.
 
     A trace with spans that stand twice has a note with their number, a file with spans of an unknown kind one for each
-    kind, and one with calls of which it states different counts, or traces whose cost is not the sum of its parts, one.
+    kind, and one with calls of which it states different counts, or traces whose cost is not the sum of its parts, one;
+    so has each model of embeddings.
 
     A run that is both and is not left out has the note on its withdrawn outcome only.
 
@@ -60,6 +61,7 @@ def apply_run_states(
     rootless, called = None, 0  # of traces below a span that the log lacks, where no trace shows what a root is
     unknown: dict[tuple[str, str], tuple[int, int]] = {}  # kind and file -> its first line there, and how many spans
     dear: dict[str, tuple[str, int, int]] = {}  # file -> the first costs there that differ, and as of `unlike`
+    embedded: dict[tuple[str, str], tuple[int, int, int]] = {}  # model and file -> first line, calls, and tokens
     unlike: dict[str, tuple[str, int, int]] = {}  # file -> the first counts there, their line, and of how many calls
     for item in items:
         if isinstance(item, TraceRecord) and item.unread is not None:
@@ -70,6 +72,9 @@ def apply_run_states(
         for counts, (file, line, _) in item.unlike_counts if isinstance(item, TraceRecord) else ():
             before = unlike.get(file, (counts, line, 0))
             unlike[file] = *before[:2], before[2] + 1
+        for model, read, (file, line, _) in item.embedded if isinstance(item, TraceRecord) else ():
+            begin, calls, tokens = embedded.get((model, file), (line, 0, 0))
+            embedded[model, file] = min(begin, line), calls + 1, tokens + read
         if isinstance(item, TraceRecord) and (costs := _unlike_costs(item)):
             dear[item.file] = *dear.get(item.file, (costs, item.line, 0))[:2], dear.get(item.file, ("", 0, 0))[2] + 1
         for kind, (file, line, _) in item.unknown if isinstance(item, TraceRecord) else ():
@@ -121,6 +126,9 @@ def apply_run_states(
     for (kind, file), (line, count) in unknown.items():
         expected = "a kind of span that the format knows: this span is no event, and the spans in it are read"
         yield Problem("unknown-kind", file, line, "kind", excerpt(kind), expected, count=count)
+    for (model, file), (line, calls, tokens) in embedded.items():
+        expected = f"a model of actions: {tokens:,} tokens that it read for tools are in no sum and have no price"
+        yield Problem("embedded-tokens", file, line, "model", excerpt(model), expected, count=calls)
     for file, (costs, line, count) in dear.items():
         expected = "the sum of what its calls cost, which counts by agent, model and tool"
         yield Problem("unlike-costs", file, line, "cost", excerpt(costs), expected, count=count)
