@@ -49,7 +49,7 @@ _INFORMATION = frozenset(
      "unnamed-agent", "unordered-rows",
      "untold-outcomes", "worded-outcomes", "several-versions", "outcome-again", "some-without-group",
      "group-over-files", "look-alike-ids", "some-without-event-reward", "rewards-at-one-time", "unknown-kind",
-     "near-columns", "number-as-text",
+     "near-columns", "number-as-text", "unlike-costs", "embedded-tokens",
      "unlike-counts", "unsettled-rewards", "turns-by-agent", "scattered-rows", "sorted-rows", "agent-twice"}
 )  # fmt: skip
 """Kinds of problems that are no fault of the input: a trace without any action, an outcome of a trace that was not
@@ -70,8 +70,9 @@ or at one time, a table of outcomes or groups under other names, one whose outco
 write as texts, rows that say that nobody can tell the outcome, groups of several versions of the policy, groups over
 several files of a trainer that state no version, rewards of rows that are the outcome again, traces of a table without
 the group that its others have, rows of a table without a reward of their own that others have, spans of a kind that
-their format does not know, calls of which several places of a log state different counts, traces of whose outcome a
-log states several numbers and not which counts, and ids that differ only as a person overlooks."""
+their format does not know, models of embeddings, whose tokens are in no sum, traces whose stated cost is not the sum of
+its parts, calls of which several places of a log state different counts, traces of whose outcome a log states several
+numbers and not which counts, and ids that differ only as a person overlooks."""
 
 
 LONGEST_ID = 200  # characters of a trace's id in a message

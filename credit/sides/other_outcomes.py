@@ -6,6 +6,7 @@ import numpy as np
 
 from credit.doctor.verdict_channels import own_channel, verdict_channels
 from credit.methods.absent_outcomes import by_people, unread_words
+from credit.reports.task_kinds import task_kinds
 from credit.reports.trace_numbers import TraceMetric, numbered
 from credit.sides.chosen_sides import Sides
 from credit.sides.shown_changes import shown
@@ -49,13 +50,14 @@ def other_outcomes(traces: Traces, sides: Sides | None = None) -> str:
     metrics = {name: _metric(channels[name]) for name in named}
     rows = [] if sides is None else side_differences(traces, metrics, sides.side)
     changes = {row.metric: row for row in rows if row.tasks >= LEAST_TASKS}
-    told = []
+    told, several = [], len(task_kinds(traces)[0]) > 1
     for name in named:
         whose = f" ({who})" if (who := by_people(known[name], traces.by_people.get(name, 0))) else ""
         said = f"mean {short(float(np.nanmean(channels[name])))}"
         if row := changes.get(name):
             of = counted(row.tasks, "task")
             said = f"{row.means()} {f'on {of} of both' if row.paired else f'over {of}'}, {row.says(brief=True)}"
+            said += " of all kinds together" * (several and not row.is_told)  # one may have changed
         elif sides is not None:
             said += f", {shown()}"
         told.append(f"{printable(name, 60)}{whose} of {counted(known[name], 'trace')}, {said}")

@@ -210,6 +210,19 @@ def test_a_number_that_differs_is_told_where_no_cause_is_known(tmp_path: Path) -
     assert "Most tokens" not in said
 
 
+def test_another_reward_that_changed_in_a_kind_is_not_called_unchanged(tmp_path: Path) -> None:
+    """People passed one kind less and one more, and beside a judge it said of their verdicts "no change shown"."""
+    lines = []
+    for i in range(40):
+        kind, system = i % 2, i // 2 % 2
+        rewards = {"judge": float(i % 3 > 0), "people": float(kind == system)}
+        line = {"trace_id": f"t{i}", "task_id": f"q{i // 4}{kind}", "task_kind": "ab"[kind], "system": f"v{system}"}
+        lines.append(line | {"events": [{"id": "e", "type": "message", "agent": "a"}], "edges": [], "rewards": rewards})
+    (log := tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    command = ["summary", str(log), "--reward-channel", "judge", "--sides", "system"]
+    assert "on 20 tasks of both, no change shown of all kinds together." in CliRunner().invoke(cli, command).stdout
+
+
 def test_another_reward_that_could_be_the_outcome_stands_beside_the_chosen_one(log: Path) -> None:
     """With the judge as the outcome the verdict on two releases turned, and nothing named what people had said."""
     judged = (
