@@ -49,7 +49,7 @@ _INFORMATION = frozenset(
      "unnamed-agent", "unordered-rows",
      "untold-outcomes", "worded-outcomes", "several-versions", "outcome-again", "some-without-group",
      "group-over-files", "look-alike-ids", "some-without-event-reward", "rewards-at-one-time", "unknown-kind",
-     "near-columns", "number-as-text",
+     "near-columns", "number-as-text", "nan-evidence",
      "unlike-counts", "unsettled-rewards", "turns-by-agent", "scattered-rows", "sorted-rows", "agent-twice"}
 )  # fmt: skip
 """Kinds of problems that are no fault of the input: a trace without any action, an outcome of a trace that was not
@@ -67,11 +67,12 @@ nothing reads, keys of metadata that seem to be a system or a kind of task, a ro
 others of its trace have, a row of a table that stands behind a later one, rows of a table that were put in the order
 that they state, rows of a table that tell no order of agents, or none at all, an agent that acts twice in one context
 or at one time, a table of outcomes or groups under other names, one whose outcomes are words, numbers that some rows
-write as texts, rows that say that nobody can tell the outcome, groups of several versions of the policy, groups over
-several files of a trainer that state no version, rewards of rows that are the outcome again, traces of a table without
-the group that its others have, rows of a table without a reward of their own that others have, spans of a kind that
-their format does not know, calls of which several places of a log state different counts, traces of whose outcome a
-log states several numbers and not which counts, and ids that differ only as a person overlooks."""
+write as texts, numbers of evidence that are NaN, rows that say that nobody can tell the outcome, groups of several
+versions of the policy, groups over several files of a trainer that state no version, rewards of rows that are the
+outcome again, traces of a table without the group that its others have, rows of a table without a reward of their own
+that others have, spans of a kind that their format does not know, calls of which several places of a log state
+different counts, traces of whose outcome a log states several numbers and not which counts, and ids that differ only as
+a person overlooks."""
 
 
 LONGEST_ID = 200  # characters of a trace's id in a message
