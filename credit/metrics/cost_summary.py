@@ -172,7 +172,7 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
     if {"agent", "role", "model"} & {*parts} and f"metrics.{UNLOGGED_CALLS}" in traces.evidence:
         whose = np.unique(np.stack([trace, unit])[:, ~outside], axis=1)[0]
         several = np.bincount(whose, minlength=m) > 1
-        bare = event_costs(traces, prices, facts, of_team=by == "trace", hidden=False)
+        bare = event_costs(traces, prices, of_team=by == "trace", hidden=False)
         names = ("tokens", "input_tokens", "money")
         lost = [np.isnan(getattr(costs, name)) & ~np.isnan(getattr(bare, name)) for name in names]
         unplaced = np.bincount(unit[np.any(lost, axis=0) & several[trace]], minlength=len(units))
