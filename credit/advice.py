@@ -60,7 +60,7 @@ CENTRED = ("c3", "coma")
 NO_UNITS = "the logs have no such units to compare"
 
 TRAINED_WITH: dict[str, str] = {
-    "": "no published method and no composition beat rloo on any of 8 tasks",
+    "": "no published method, gae and turn_baseline among them, and no composition beat rloo on any of 8 tasks",
     "c3": "control with paid siblings learned less than rloo on 8 of 8 tasks at equal cost; siblings that are logged "
     "anyway were not compared",
     "coma": "control with the claims of a learned critic did not differ from rloo on any of 8 tasks",

@@ -181,7 +181,6 @@ def overview(findings: Findings) -> dict[str, Any]:
         result["hints"] += compared.hints()
         result["sides"] = compared.as_json() | {
             "heads": findings.sides.heads,
-            "change": findings.sides.change,
             "terms": compared.terms(),
         }
     by_system = compared.sides_of_kinds() if compared else ()

@@ -28,7 +28,7 @@ from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
-from credit.reports.unread_outcomes import unread_line, unread_outcomes, unscored_ends, unscored_line
+from credit.reports.unread_outcomes import leave_rate_open, unread_line, unread_outcomes, unscored_ends, unscored_line
 from graphs.dealing import dealt
 from graphs.distinct_columns import distinct_columns
 from graphs.errors import expect
@@ -162,8 +162,8 @@ class OutcomeDifferences:
       wider: with `apart`, how many there are of one task, of any model and system, and of how many tasks.
       between: numbers of `FIRST` that are one number in each task that is compared within, not in all: their means over
         all failed and all succeeded traces.
-      example: what a failed trace has of the first number that differs beyond half the chance, as causes have a test,
-        too, and is not `late`, in words; and the trace. Both "" without.
+      example: within tasks, what a failed trace has of the first number that differs beyond half the chance, as causes
+        have a test, too, and is not `late`, in words; and the trace. Both "" without.
       left: numbers that are not compared, as whether a trace has one may depend on it: more than `LACK` of a kind lack
         it in tasks where others of their format have it, or one kind more than the other beyond chance. Its name, and
         `known`.
@@ -188,6 +188,7 @@ class OutcomeDifferences:
       rate: the 95 % interval of the part that failed; NaN where it has none, and with `of_task`.
       words: how many of the failed traces have which word of an outcome (`said_of`).
       without: how many traces have no outcome.
+      refused: of how many of these it was refused, where they leave the rate open (`leave_rate_open`).
       sided: whether only traces of one side are compared; none are where no task has both kinds on one side.
     """
 
@@ -216,6 +217,7 @@ class OutcomeDifferences:
     words: str = ""
     sided: bool = False
     without: int = 0
+    refused: int = 0
     mixed: bool = False
     pairs: int = 0
     wider: tuple[int, int] = (0, 0)
@@ -264,9 +266,16 @@ class OutcomeDifferences:
     def _count(self) -> list[str]:
         """How many traces failed, and of how many that is not known."""
         known, words = self.failed + self.succeeded, f": {self.words}" if self.words else ""
-        has, how = ("has", "it") if self.without == 1 else ("have", "these")
-        rest = [f"{self.without} more {has} none: how {how} did is not known."]
-        rest *= self.without > 0 and not self.unscored
+        without = self.without - self.refused
+        has, how = ("has", "it") if without == 1 else ("have", "these")
+        rest = [f"{without} more {has} none: how {how} did is not known."]
+        rest *= without > 0 and not self.unscored
+        if self.refused:
+            every, most = known + self.refused, self.failed + self.refused
+            low, high = apart((self.failed / every, most / every), percent, 0)
+            parts = f"{low.removesuffix(' %')} to {high}"
+            told = f"{self.failed} to {most} of {counted(every, 'trace')} failed{self.failing}, {parts}."
+            return [*[told] * (not self.of_task and math.isnan(self.median)), *rest]
         if self.of_task:
             return [f"{self.failed} of {counted(known, 'trace')} did worse than others of their task{words}.", *rest]
         if not math.isnan(self.median):
@@ -331,6 +340,7 @@ class OutcomeDifferences:
         known = self.failed + self.succeeded
         if not math.isnan(self.equal):
             said = f"All outcomes are equal, {self.equal:g}: nothing tells failed from succeeded traces."
+            said = f"All others are {self.equal:g}." if self.refused else said
         elif not self.failed or not self.succeeded:
             said = (
                 f"All {known} traces with an outcome {'succeeded' if self.succeeded else 'failed'} (at {self.cut:g})."
@@ -584,7 +594,9 @@ def outcome_differences(
     expect("traces", traces, Traces, "what credit.read returns")
     calls = ToolCalls.of(traces)
     judged = judged_traces(traces, success_at, side)
-    unread = unread_line(unread_outcomes(traces, success_at))
+    lost = unread_outcomes(traces, success_at)
+    unread, refused = unread_line(lost), sum(row.refused for row in lost)
+    refused *= leave_rate_open(refused, len(judged.rows))
     unscored = unscored_line(unscored_ends(traces, success_at))
     scored, cut, of_task = judged.rows, judged.cut, judged.of_task
     known, words = np.asarray(traces.reward, np.float64)[scored], said_of(traces, judged.failed)
@@ -594,7 +606,18 @@ def outcome_differences(
         if len(known) and math.isnan(cut):
             counts, equal = (0, 0), float(known[0])
         return OutcomeDifferences(
-            *counts, cut, math.nan, False, 0, (), equal, unread=unread, unscored=unscored, rate=rate, words=words
+            *counts,
+            cut,
+            math.nan,
+            False,
+            0,
+            (),
+            equal,
+            unread=unread,
+            unscored=unscored,
+            rate=rate,
+            words=words,
+            refused=refused,
         )
     compared = compared_kinds(traces, judged)
     failed, told, unit, task, kept, within, *_ = compared
@@ -701,7 +724,7 @@ def outcome_differences(
         if row.worth_telling and row.p < LEVEL / 2 and at_end.isdisjoint((row.what, row.same_as, row.mostly))
     ]
     clear.sort(key=lambda row: row.what not in FIRST)
-    for row in clear[:1]:
+    for row in clear[: int(within)]:  # between tasks, failed ones may have been harder
         value = np.where(kept & failed, values[row.what] * (1 if row.chance > 0.5 else -1), np.nan)
         at = int(np.nanargmax(value))
         whose_it_is = f" ({_whose_longest(traces, calls, int(scored[at]))})" if row.what == LONGEST else ""
@@ -723,7 +746,7 @@ def outcome_differences(
         *both_kinds, math.nan if of_task else cut, median, within, len(np.unique(task[kept])), tuple(rows),
         compared=compared_of, lacking=lacking_of, by_model=by_model, agents=parts,
         agents_within=parts_within, agents_alike=alike, paid_in=paid[0], agents_paid=paid[1],
-        unread=unread, unscored=unscored, of_task=of_task, apart=apart,
+        unread=unread, unscored=unscored, refused=refused, of_task=of_task, apart=apart,
         sided=judged.sided, mixed=compared.mixed,
         without=traces.sizes.traces - len(scored),
         pairs=compared.pairs()[0] if within else 0, wider=of_any.pairs(judged.stratum) if apart else (0, 0),

@@ -15,7 +15,7 @@ import numpy as np
 from credit.reports.call_loops import Loop
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds, within_both
 from credit.reports.durations import Durations
-from credit.reports.endings import ANSWER_CUT, FAILED, LAST, Ending, endings, lasts, of_sides
+from credit.reports.endings import ANSWER_CUT, FAILED, LAST, UNENDED, Ending, endings, lasts, of_sides
 from credit.reports.event_errors import cut_answers
 from credit.reports.event_texts import command_of, event_texts
 from credit.reports.failed_model_calls import failed_model_calls
@@ -310,9 +310,10 @@ def triage(
       Errors of a tool by an agent in one trace are one breakage, of the kind of its most serious ones.
       Of failed and succeeded traces, causes come by the lower end of the one-sided 95 % interval of the difference of
       their shares where that is above 0, then in the order above, those of neither kind of traces among them; then
-      those of no larger share of failed ones. Where traces are compared within tasks (`compared_kinds`), shares are
-      means over tasks, and those that succeeded ones have more often count as of no larger share, and come last where
-      they are: a cause of hard tasks is in more failed traces, whatever it does.
+      those of no larger share of failed ones. Runs of which spans are missing come last. Where traces are compared
+      within tasks (`compared_kinds`), shares are means over tasks, and those that succeeded ones have more often count
+      as of no larger share, and come last where they are: a cause of hard tasks is in more failed traces, whatever it
+      does.
 
     Examples:
       >>> import credit
@@ -675,10 +676,12 @@ def _suspects(
         return acts.told(np.array(rows), failed, succeeded)
 
     def order(of: tuple[tuple[str, str], list[_Found]]) -> tuple[Any, ...]:
-        """What went wrong most, then what is surely more common, that which is done last behind, and the rest."""
+        """What went wrong most, then what is surely more common, that which is done last behind, and the rest: damage
+        of the log last, which explains no failure."""
         (cause, its), (kind, size) = of, place[of[0]]
         behind = (size < 0 or compared is None) and late(cause) != ""
-        return led.get(cause, len(lead)), its[0].row not in lead, kind, size >= 0, behind, size
+        damage = size >= 0 and its[0].begin == LAST[UNENDED]
+        return led.get(cause, len(lead)), its[0].row not in lead, damage, kind, size >= 0, behind, size
 
     named.sort(key=order)
     if most is not None and (above or lead) and compared is not None:  # behind these, what both kinds have says nothing

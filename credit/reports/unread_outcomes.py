@@ -23,6 +23,8 @@ __all__ = [
     "NO_SIDE",
     "UnreadOutcomes",
     "UnscoredEnds",
+    "leave_rate_open",
+    "refused_outcomes",
     "unread_line",
     "unread_outcomes",
     "unscored_ends",
@@ -96,6 +98,10 @@ def unread_line(rows: Sequence[UnreadOutcomes]) -> str:
     return "; ".join(filter(None, [lost, said if refused else ""]))
 
 
+MOST_REFUSED = 20
+"""Of so many outcomes one may be refused: it moves their rate by 5 percentage points at most."""
+
+
 def unread_outcomes(
     traces: Traces,
     success_at: float | None = None,
@@ -115,7 +121,7 @@ def unread_outcomes(
     """
     rows = [row for row in traces.problems if row.kind == UNREAD_OUTCOME and row.about == "reward"]
     read = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
-    refused = _refused(traces, read)
+    refused = refused_outcomes(traces)
     if not rows and not refused:
         return []
     stated = np.array([float(row.value) for row in rows])
@@ -151,12 +157,27 @@ def unread_outcomes(
     ]
 
 
-def _refused(traces: Traces, outcome: np.ndarray) -> list[tuple[int, Problem]]:
-    """The traces without an outcome because what was stated was refused, and why, each once."""
+def leave_rate_open(refused: int, known: int) -> bool:
+    """Whether refused outcomes may turn what is said of the others: at least one in `MOST_REFUSED` was refused.
+
+    Args:
+      refused: how many.
+      known: how many traces have an outcome.
+    """
+    return 0 < known + refused <= MOST_REFUSED * refused
+
+
+def refused_outcomes(traces: Traces) -> list[tuple[int, Problem]]:
+    """The traces without an outcome because what was stated was refused, and why, each once.
+
+    Args:
+      traces: what was read.
+    """
     problems = [problem for problem in traces.problems if problem.about == "reward" and problem.is_failure]
     if not problems:
         return []
-    place = {name: i for i, name in enumerate(traces.traces["trace"].to_pylist()) if not math.isfinite(outcome[i])}
+    lacks = ~np.isfinite(np.asarray(traces.reward, np.float64)[: traces.sizes.traces])
+    place = {name: i for i, name in enumerate(traces.traces["trace"].to_pylist()) if lacks[i]}
     found: dict[int, Problem] = {}
     for problem in problems:
         if problem.trace in place:

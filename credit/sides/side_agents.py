@@ -84,9 +84,9 @@ class AgentDifference:
     changed: bool = False
     stands_out: bool = False
 
-    def raised(self, times: float) -> AgentDifference:
-        """The same with the p-values of its tests so many times as large."""
-        test, taking_part = (None if of is None else of.raised(times) for of in (self.test, self.taking_part))
+    def raised(self, times: float, parts: int) -> AgentDifference:
+        """The same with its tests raised."""
+        test, taking_part = (None if of is None else of.raised(times, parts) for of in (self.test, self.taking_part))
         changed = self.changed and test is not None and test.worth_telling
         clear = any(
             of is not None and of.worth_telling and of.rises == (self.difference > 0) for of in (test, taking_part)
