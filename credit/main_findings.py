@@ -74,6 +74,7 @@ def main_findings(
     ranked: Sequence[RankedVerdict],
     by_system: str,
     lost: Sequence[str],
+    dearest: str,
     compared: SideComparison | None,
 ) -> list[MainFinding]:
     """What failed, of which traces that is known, what changed, what went wrong most, what a verdict is worth, what was
@@ -95,6 +96,7 @@ def main_findings(
       ranked: `ranked_verdicts` of these.
       by_system: `verdicts_by_system` of these.
       lost: what failed traces, repeated calls and idle agents cost, in sentences.
+      dearest: `dearest_agent` of these.
       compared: two sides of these; None where none are chosen and the log does not state two systems.
     """
     others = other_outcomes(traces, None if compared is None else compared.sides)
@@ -136,8 +138,8 @@ def main_findings(
         of_which = "verdicts are" if len(both) > 1 else "a verdict is"
         head = f"How {agrees} with {second}" if outcome else f"What {of_which} worth"
         found.append((3, _finding(head, worth)))
-    if told := [_sentence(one) for one in lost if one]:
-        found.append((4, _finding("What was lost", told)))
+    if told := [_sentence(one) for one in (dearest, *lost) if one]:
+        found.append((4, _finding("What it costs" if dearest else "What was lost", told)))
     if triaged.slowest:
         found.append((4, _finding("Where time goes", [_sentence(triaged.slowest)])))
     if look := _look_first(causes, triaged, compared):
