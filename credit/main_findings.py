@@ -186,7 +186,7 @@ def _failed(
 ) -> list[str]:
     """How many traces failed, of each side and kind of task; else what went wrong in them.
 
-    Beside a corrected rate, sides and kinds say whose counts they are.
+    Beside a corrected rate, sides and kinds say whose counts they are. Where outcomes were refused no rate is told.
     """
     if corrected:  # one rate has an interval
         differing = dataclasses.replace(differing, rate=(math.nan, math.nan))
@@ -196,6 +196,8 @@ def _failed(
         unknown = "No trace has an outcome: which failed is not known."
         others = [_sentence(instead)] if (instead := channels_instead(traces)) else []
         return [_went_wrong(traces, triaged), *opening, unknown, *others]
+    if differing.refused:
+        return [*opening, *[_went_wrong(traces, triaged)] * (not np.isnan(differing.equal))]
     sides = f"{sides}." if compared is not None and (sides := compared.failed()) else ""
     if corrected:
         judge = chosen_outcome(traces) or printable(traces.outcome or "the outcome", AGENT)

@@ -204,7 +204,6 @@ def _plain(overview: dict[str, Any], labelled: bool) -> str:
     what, _, price = ((overview["sides"] or {}).get("paid") or overview["questions"]["paid"]).partition(": ")
     if overview["sides"] is not None:
         sides = overview["sides"]
-        said.append((f"F{sides['change'][1:]}:", f"{sides['changed']}."))
         origins = [f"{one[0].upper()}{one[1:]}." for one in sides["origins"]]
         said += [("Where it comes from:", origins)] if origins else []
         said += [("But:", sides["caveats"])] if sides["caveats"] else []
