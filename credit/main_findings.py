@@ -99,9 +99,9 @@ def main_findings(
       dearest: `dearest_agent` of these.
       compared: two sides of these; None where none are chosen and the log does not state two systems.
     """
-    others = other_outcomes(traces, None if compared is None else compared.sides)
     change = [] if compared is None else compared.in_short()
     changed = by_system or ("" if compared is None else compared.by_verdict(certain=True))
+    others = other_outcomes(traces, None if compared is None else compared.sides, changed)
     failed = _failed(traces, differing, triaged, compared, corrected, of_kinds, changed)
     named = f"What failed, by {printable(traces.outcome, AGENT)}" if traces.outcome else "What failed"
     found = [(0, _finding(named, failed if change else [*failed, others]))]
@@ -172,7 +172,7 @@ def _by_side(having: Sequence[int], triaged: Triage, compared: SideComparison | 
     if compared is None or not triaged.sides or not having:
         return ""
     sides = zip(compared.sides.heads, having, triaged.sides, strict=True)
-    return _sentence(", ".join(f"in {head} {some} of {of} traces" for head, some, of in sides))
+    return _sentence(", ".join(f"in {head} {some} of {of} traces" for head, some, of in sides) + " (not tested)")
 
 
 def _failed(

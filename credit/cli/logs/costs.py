@@ -189,7 +189,8 @@ def _print(
     stated = sorted({name for row in rows for name in row.stated})
     heads = [f"#{head}" for head in names.values()]
     paid = next((name for name in ("money", "logged_money") if name in names), "")
-    whole = (rows[-1].sums()[paid].total or 0.0) if paid and len(rows) > 1 else 0.0
+    is_known = paid and len(rows) > 1 and not (rows[-1].sums()[paid].missing or rows[-1].lacks_lines)
+    whole = (rows[-1].sums()[paid].total or 0.0) if is_known else 0.0
     share = [*names].index(paid) + 1 if whole else 0
     heads[share:share] = ["#share"] * bool(whole)
     after = [*names].index("seconds") + 1
