@@ -253,6 +253,12 @@ def test_a_verdict_that_changed_its_meaning_is_no_change_of_the_runs(log: Path) 
         assert "Also in the log" not in said
 
 
+def test_counts_of_a_cause_by_side_say_that_they_are_not_tested(log: Path) -> None:
+    """42 of 169 and 18 of 176 traces read as a change, of which no test was made."""
+    said = CliRunner().invoke(cli, ["summary", str(log), "--sides", "system"], catch_exceptions=False).stdout
+    assert re.search(r"\n  In v1 \d+ of 128 traces, in v2 \d+ of 128 traces \(not tested\)[.]\n", said)
+
+
 def test_a_second_cause_that_is_undecided_stands_below_the_head(tmp_path: Path) -> None:
     """In a head it suggests more than its test supports."""
     for second, words in (
