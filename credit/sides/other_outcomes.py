@@ -32,7 +32,7 @@ def chosen_outcome(traces: Traces) -> str:
     return "" if own == DEFAULT_CHANNEL else printable(own, 60)
 
 
-def other_outcomes(traces: Traces, sides: Sides | None = None) -> str:
+def other_outcomes(traces: Traces, sides: Sides | None = None, changed: str = "") -> str:
     """The other rewards, of how many traces, with their means, where one was chosen as the outcome; and those not read.
 
     A change between sides is told as tested, with how many tasks it rests on, and not at all where these are too few.
@@ -40,11 +40,12 @@ def other_outcomes(traces: Traces, sides: Sides | None = None) -> str:
     Args:
       traces: what was read.
       sides: two sides of these, whose means are those of `side_differences`; None for one mean of all traces.
+      changed: what says that a verdict changed its meaning: those it names are left out.
     """
     unread = f"{printable(words, 400)}." if (words := unread_words(traces)) else ""
     if not chosen_outcome(traces):
         return unread
-    channels = verdict_channels(traces)
+    channels = {name: of for name, of in verdict_channels(traces).items() if f" {printable(name, 60)} " not in changed}
     known = {name: int(np.isfinite(number).sum()) for name, number in channels.items()}
     named = sorted(known, key=lambda one: (one not in traces.by_people, -known[one]))[:MOST]
     metrics = {name: _metric(channels[name]) for name in named}

@@ -251,6 +251,27 @@ def test_another_reward_that_could_be_the_outcome_stands_beside_the_chosen_one(l
         assert re.search("accepted of 12 traces, mean [0-9.]+, no change shown[.]", said(call, *chosen))
 
 
+def test_a_verdict_that_changed_its_meaning_is_no_change_of_the_runs(log: Path) -> None:
+    """Below "What changed" the judge's 0.616 to 0.827, beyond chance, read as success; it had come to pass failures."""
+    lines = []
+    for number, line in enumerate(log.read_text().splitlines()):
+        won = number // 2 % 2
+        judged = float(won or number % 10 == 0 or '"v2"' in line)
+        lines.append(json.dumps(json.loads(line) | {"rewards": {"people": float(won), "judge": judged}}))
+    log.write_text("".join(f"{line}\n" for line in lines))
+    for sides in ((), ("--sides", "system")):
+        call = ["summary", str(log), "--reward-channel", "people", *sides]
+        said = CliRunner().invoke(cli, call, catch_exceptions=False).stdout
+        assert "What changed from v1 to v2:" in said and "Failures that judge passes" in said
+        assert "Also in the log" not in said
+
+
+def test_counts_of_a_cause_by_side_say_that_they_are_not_tested(log: Path) -> None:
+    """42 of 169 and 18 of 176 traces read as a change, of which no test was made."""
+    said = CliRunner().invoke(cli, ["summary", str(log), "--sides", "system"], catch_exceptions=False).stdout
+    assert re.search(r"\n  In v1 \d+ of 128 traces, in v2 \d+ of 128 traces \(not tested\)[.]\n", said)
+
+
 def test_a_second_cause_that_is_undecided_stands_below_the_head(tmp_path: Path) -> None:
     """In a head it suggests more than its test supports."""
     for second, words in (
