@@ -45,11 +45,14 @@ def missing_in_log(traces: Traces, name: str, method: Method, options: Mapping[s
       method: its entry.
       options: of the call.
     """
+    from credit.doubts_of_log import TURN_GAP, doubts_of_log
     from credit.untold_order import reads_untold, traces_untold
 
     alike = alike_in_log(traces, method.columns_with(options))
     untold = reads_untold(name, traces_untold(traces, method, options, traces.evidence))
-    return _said(name, method, alike, untold, rounds_of_log(traces), options, {*traces.evidence, *options})
+    gaps = [f"{name} reads the order of turns, and {gap}" for gap in doubts_of_log(traces, method, options, {TURN_GAP})]
+    rounds, given = rounds_of_log(traces), {*traces.evidence, *options}
+    return _said(name, method, alike, untold or "".join(gaps), rounds, options, given)
 
 
 def missing_in_rows(
