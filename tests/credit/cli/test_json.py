@@ -78,6 +78,7 @@ CALLS: dict[str, tuple[str, set[str]]] = {
 }
 SLOW: dict[str, tuple[str, set[str]]] = {
     "bench worlds": ("", {"worlds"}),
+    "check": ("rloo", {"method", "passed", "laws", "unmeasured"}),
     "bench doctor": ("--worlds 1 --agents 3,4 --events 40,60 --tasks 2,3", {"seed", "worlds", "rows", "to_write"}),
     "bench robustness": ("--method rloo", {"world", "seed", "rows", "to_write"}),
     "compare": ("{logs} -m rloo,gae", set()),
