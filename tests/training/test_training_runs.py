@@ -250,7 +250,7 @@ def test_a_file_of_runs_is_compared_and_drawn_without_its_sweep() -> None:
     assert draw_training(written).axes[0].lines[0].get_ydata()[-1] == 1
     refused: dict[str, Any] = {
         "rows has no run that is not of the sweep": written[:1],
-        "row 1 has 'settings'": {"settings": {}, "rows": []},
+        "row 1 has 'settings'": {"settings": {}},
         "row 2 has no seed": [results[0], run],
         "'a' has seed 0 of 't' twice, at rate 0.4 and 0.2": [*results, results[0] | {"learning_rate": 0.2}],
     }

@@ -101,7 +101,7 @@ def _curves(path: Path, methods: Sequence[str]) -> Figure:
 
     rows, settings = runs_of_file(path)
     shown_as = {function_of(name): name for name in methods}
-    names = {row["signal"]: shown_as.get(row["signal"], row["signal"]) for row in rows}
+    names = {row["signal"]: shown_as.get(row.get("function") or row["signal"], row["signal"]) for row in rows}
     for name in methods:
         if name not in names.values():
             raise CreditError(f"{path} has no run of {name!r}. {near_names(name, names.values())}")
@@ -111,6 +111,4 @@ def _curves(path: Path, methods: Sequence[str]) -> Figure:
     rows = [row | {"signal": shown[row["signal"]]} for row in rows if row["signal"] in shown]
     values = values_of(known & shown.keys())
     signals = sorted(shown.values(), key=kept.index)
-    return draw_training(
-        rows, signals=signals, group_size=settings["group_size"], values=values, rates=settings["learning_rates"]
-    )
+    return draw_training({"rows": rows, "settings": settings}, signals=signals, values=values)
