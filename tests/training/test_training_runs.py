@@ -342,8 +342,9 @@ def test_the_command_prints_a_table_and_keeps_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("seeds", "words"),
     [
-        (5, "its 94 % interval, all that five seeds allow"),
+        (5, "its 94 % interval, all that five seeds allow, by interpolated order statistics"),
         (2, "an interval takes five seeds"),
+        (9, "in brackets its 95 % interval, by interpolated order statistics."),
         (8, "Holm's correction is over 1 distinct comparison: methods that are equal but for rounding count once"),
     ],
 )
@@ -373,7 +374,10 @@ def test_the_table_states_intervals_over_seeds(seeds: int, words: str, monkeypat
     shown = "0.250 (0.050 to 0.450)" in row and "1,002 (1,000 to not reached)" in row
     assert shown if seeds == 5 else ("(" in row) == (seeds > 5), row
     plain = json.loads(CliRunner().invoke(cli, [*call, "--json"]).stdout)["rows"]
-    assert plain[2]["events_interval"] == [{5: 1000.0, 8: pytest.approx(1000.94, abs=0.01)}.get(seeds), None]
+    assert plain[2]["events_interval"] == [
+        {5: 1000.0, 8: pytest.approx(1000.94, abs=0.01), 9: pytest.approx(1001.23, abs=0.01)}.get(seeds),
+        None,
+    ]
     assert [row["same_as"] for row in plain] == ["", "rloo", ""]
 
 

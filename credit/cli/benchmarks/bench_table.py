@@ -52,8 +52,12 @@ LEGENDS = {
     (bench, quantity): text
     for bench, of in (
         ("bias", bench_bias.LEGENDS),
-        ("truth", bench_truth.LEGENDS),
-        ("snr", bench_snr.LEGENDS | {"less": bench_snr.PAIRS, "*": bench_snr.OUTSIDE, "‡": bench_snr.APART}),
+        ("truth", bench_truth.LEGENDS | {"less": bench_truth.LEGENDS["less"] + bench_truth.OF_PAIRS}),
+        (
+            "snr",
+            bench_snr.LEGENDS
+            | {"less": bench_snr.PAIRS, "*": bench_snr.OUTSIDE, "†": bench_snr.OTHERS, "‡": bench_snr.APART},
+        ),
         ("train", bench_train.LEGENDS | bench_train.MARKS),
     )
     for quantity, text in of.items()

@@ -14,7 +14,7 @@ import click
 
 from credit.bench.given_values import GIVEN_VALUES, unpaid
 from credit.cli.benchmarks.long_table import long_table_option, save_numbers
-from credit.cli.benchmarks.measured import AT_EDGE, CORRECTED, UNTESTED, Measured, of_run, said, with_absent
+from credit.cli.benchmarks.measured import AT_EDGE, CORRECTED, OF_MEDIANS, UNTESTED, Measured, of_run, said, with_absent
 from credit.cli.benchmarks.to_write import print_to_write, to_write
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
@@ -422,7 +422,8 @@ def _intervals(seeds: int) -> str:
     """What the intervals of medians over this many seeds are."""
     if seeds < 5:
         return "; an interval takes five seeds"
-    return f", in brackets its {'94 % interval, all that five seeds allow' if seeds == 5 else '95 % interval'}"
+    sure = "94 % interval, all that five seeds allow" if seeds == 5 else "95 % interval"
+    return f", in brackets its {sure}, {OF_MEDIANS}"
 
 
 def _share(value: float, form: str = ".3f") -> str:
