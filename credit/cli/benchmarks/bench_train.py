@@ -35,6 +35,18 @@ if TYPE_CHECKING:
 __all__ = ["count_text", "train", "values_of", "within"]
 
 METHODS = ("rloo", "grpo", "gae", "c3", "control_critic", "control_exact", "exact_increments", "zero")
+JSON_NAMES = {
+    "area": "mean_area",
+    "stderr": "mean_area_stderr",
+    "final": "mean_final",
+    "difference": "mean_difference",
+    "difference_p": "mean_difference_p",
+    "area_median": "area",
+    "final_median": "final",
+    "difference_median": "difference",
+    "ahead_p": "p",
+}
+"""Of fields of a `Cell`, whose means are plain there and whose medians are so in tables."""
 SHARE = "(J − J₀) / (J* − J₀), from 0, the first policy, to 1, the best one"
 AREA, AHEAD = "the share, averaged over the budget", "seeds on which the area is larger by more than rounding"
 _OF_SHARE = f"median over seeds; share: {SHARE}"
@@ -227,7 +239,7 @@ def train(
     caveats = said(numbers, "caveats")
     if as_json:
         told = [one._asdict() for one in left_out.absent]
-        print_json({"rows": [plain(cell._asdict()) for cell in compared], "left_out": told, "caveats": caveats,
+        print_json({"rows": [_named(plain(cell._asdict())) for cell in compared], "left_out": told, "caveats": caveats,
                     "to_write": to_write(numbers), "source": source()})  # fmt: skip
         _draw(rows, plot, group_size, rates, left_out.absent)
         return
@@ -312,6 +324,19 @@ def _one_mean(tasks: Sequence[str], groups: int) -> list[str]:
     most = bool(others) and len(of_one) > len(others) + 2
     listed = f"each task but {', '.join(others)}" if most else ", ".join(of_one)
     return [SHARED_MEAN.format(listed)] * bool(of_one)
+
+
+def _named(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a cell by the names that tables have for them.
+
+    Examples:
+      >>> _named({"area": 0.37, "area_median": 0.36, "at_rates": [{"difference_median": 0.01}], "ahead_p": 0.1})
+      {'mean_area': 0.37, 'area': 0.36, 'at_rates': [{'difference': 0.01}], 'p': 0.1}
+    """
+    return {
+        JSON_NAMES.get(name, name): [*map(_named, value)] if name == "at_rates" else value
+        for name, value in fields.items()
+    }
 
 
 def _settings(
