@@ -143,7 +143,8 @@ def condensed(problems: Iterable[Problem]) -> list[Problem]:
     """The problems, with one in the place of those of a file that differ in their traces and lines alone.
 
     A note stands for all that expect the same, wherever they are, one problem for all traces of an id that is to be
-    one's, and the first of a table's rows without a trace, which hints at near ids, for all of these.
+    one's, and the first of a file's feedback on runs that are not at hand, or of a table's rows without a trace, which
+    hints at near ids, for all of these.
 
     Examples:
       >>> lost = [Problem("lost-row", "x.jsonl", 3, "content", "{", "JSON", trace) for trace in ("a", "b", "c")]
@@ -155,6 +156,8 @@ def condensed(problems: Iterable[Problem]) -> list[Problem]:
         kind = dataclasses.replace(problem, trace="", line=0, count=1)
         if problem.kind == DUPLICATE_TRACE:
             kind = dataclasses.replace(kind, file="", value="", trace=problem.trace)
+        if problem.kind == "orphan-feedback":
+            kind = dataclasses.replace(kind, value="")
         if problem.kind == "unmatched-row":
             kind = dataclasses.replace(kind, value="", expected="")
         if not problem.is_failure:

@@ -154,8 +154,8 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
       Amount(total=None, missing=1)
     """
     parts = cost_units(by)
-    facts = TeamFacts(traces)
-    costs = event_costs(traces, prices, facts, of_team=by == "trace")
+    facts = TeamFacts.of(traces)
+    costs = event_costs(traces, prices, of_team=by == "trace")
     graph, n = traces.graph, traces.sizes.events
     trace, outside = np.asarray(graph.trace_ids)[:n], outside_team(traces)
     if by == "trace":
@@ -172,7 +172,7 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
     if {"agent", "role", "model"} & {*parts} and f"metrics.{UNLOGGED_CALLS}" in traces.evidence:
         whose = np.unique(np.stack([trace, unit])[:, ~outside], axis=1)[0]
         several = np.bincount(whose, minlength=m) > 1
-        bare = event_costs(traces, prices, facts, of_team=by == "trace", hidden=False)
+        bare = event_costs(traces, prices, of_team=by == "trace", hidden=False)
         names = ("tokens", "input_tokens", "money")
         lost = [np.isnan(getattr(costs, name)) & ~np.isnan(getattr(bare, name)) for name in names]
         unplaced = np.bincount(unit[np.any(lost, axis=0) & several[trace]], minlength=len(units))
@@ -196,7 +196,7 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
         of_tools = among(np.asarray(graph.event_type)[:n], (EventType.TOOL_CALL,)) & ~np.asarray(graph.action_mask)[:n]
         logged_fees = np.where(of_tools, np.nan_to_num(own), 0.0)
         logged, own = (np.where(of_tools & np.isfinite(cost), 0.0, cost) for cost in (logged, own))
-    called = ToolCalls(traces, of_team=by == "trace")
+    called = ToolCalls.of(traces) if by == "trace" else ToolCalls(traces, of_team=False)
     failed = np.where(has_statuses(traces)[trace] | called.counted, called.counted, np.nan)
     rows = _rows(units, unit, costs, amounts(logged, unit, len(units), np.nan_to_num(own)), called, failed, lacking)
     every = np.empty(len(units), np.int64)

@@ -117,12 +117,7 @@ COSTS_OF_EVENTS = ("tokens", "input_tokens", "tool_calls", "seconds")
 
 
 def event_costs(
-    traces: Traces,
-    prices: Prices | None = None,
-    facts: TeamFacts | None = None,
-    *,
-    of_team: bool = True,
-    hidden: bool = True,
+    traces: Traces, prices: Prices | None = None, *, of_team: bool = True, hidden: bool = True
 ) -> EventCosts:
     """The costs of each event.
 
@@ -136,7 +131,6 @@ def event_costs(
     Args:
       traces: what was read.
       prices: of models and tools.
-      facts: of the teams, where they are known.
       of_team: whether what a simulated user cost counts as 0, since it is no cost of the team (`outside_team`).
       hidden: as of `token_counts`.
 
@@ -178,7 +172,7 @@ def event_costs(
         kinds = np.array([[read - cached - written, tokens, cached, written, called], terms])
         money, least = np.sum(terms, axis=0), np.nansum(own, axis=0)
         money[_paid(traces, tokens, read) & np.isnan(of_input)] = np.nan
-    seconds = (facts or TeamFacts(traces)).durations
+    seconds = TeamFacts.of(traces).durations
     known = {"tokens": np.nan_to_num(own_tokens), "input_tokens": np.nan_to_num(own_read), "money": least}
     known["seconds"] = seconds.least
     return EventCosts(tokens, read, called.astype(np.float64), seconds.event, money, known, kinds)

@@ -34,7 +34,6 @@ from credit.reports.leading_causes import leading_causes
 from credit.reports.missing_lines import few_lacking
 from credit.reports.outcome_differences import OutcomeDifferences, outcome_differences
 from credit.reports.task_kinds import failed_by_kind
-from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import trace_rows
 from credit.reports.trace_returns import acting, group_differences, returns
 from credit.reports.triage import triage
@@ -110,15 +109,14 @@ def overview(findings: Findings) -> dict[str, Any]:
     told = {name: tells_apart(traces, claim, name) for name, claim in claims.items()}
     apart = apart_by_events(traces) if not all(told.values()) else []
     varied = {name: differs_within(traces, claim) for name, claim in claims.items()}
-    calls = ToolCalls(traces)
     side = None if findings.sides is None else findings.sides.side
     by_side = () if findings.sides is None else (findings.sides.side, findings.sides.heads)
     heads, of_model = ((), "") if findings.sides is None else (findings.sides.heads, findings.sides.of_model)
     differing = outcome_differences(
-        traces, success_at=findings.success_at, calls=calls, side=side, of_model=of_model,
+        traces, success_at=findings.success_at, side=side, of_model=of_model,
         paid=agents_paid(traces, findings.prices),
     )  # fmt: skip
-    asked: dict[str, Any] = {"success_at": findings.success_at, "calls": calls, "texts": findings.texts, "side": side}
+    asked: dict[str, Any] = {"success_at": findings.success_at, "texts": findings.texts, "side": side}
     causes = leading_causes(traces, **asked, heads=heads, of_model=of_model)
     found = triage(traces, **asked, leading=causes, number=differing.example)
     verdicts = verdict_errors(traces, findings.success_at)

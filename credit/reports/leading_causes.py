@@ -45,7 +45,6 @@ def leading_causes(
     traces: Traces,
     *,
     success_at: float | None = None,
-    calls: ToolCalls | None = None,
     texts: Callable[[np.ndarray, int], list[str]] | None = None,
     side: np.ndarray | None = None,
     heads: Sequence[str] = ("the first side", "the second side"),
@@ -72,7 +71,6 @@ def leading_causes(
     Args:
       traces: what was read.
       success_at: as of `judged_traces`.
-      calls: its tool calls, where they are known already.
       texts: as of `triage`.
       side: 0 or 1 of each trace, -1 for none, where sides are compared: int [traces].
       heads: what the sides are called.
@@ -85,7 +83,7 @@ def leading_causes(
       ()
     """
     expect("traces", traces, Traces, "what credit.read returns")
-    calls = calls or ToolCalls(traces)
+    calls = ToolCalls.of(traces)
     judged = judged_traces(traces, success_at, side)
     compared = compared_causes(traces, calls, judged, success_at, side, of_model)
     found, values, tests, by, of_kind, kinds, within, of_tasks, decided = compared

@@ -29,6 +29,7 @@ from credit.reports.tool_calls import Failures, ToolCalls
 from credit.reports.trace_list import actions_with_tokens, counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
 from credit.reports.where_time_goes import where_time_goes
+from graphs.distinct_columns import distinct_columns
 from graphs.errors import expect
 from graphs.structure.host_ids import distinct
 from graphs.task_means import LEAST_TASKS
@@ -276,7 +277,6 @@ def triage(
     *,
     most: int | None = 10,
     success_at: float | None = None,
-    calls: ToolCalls | None = None,
     texts: Callable[[np.ndarray, int], list[str]] | None = None,
     side: np.ndarray | None = None,
     leading: Sequence[Leading] | None = None,
@@ -288,7 +288,6 @@ def triage(
       traces: what was read.
       most: how many causes to name, by the first event of each; None for all events.
       success_at: the outcome from which a trace succeeded; None for `least_success`.
-      calls: its tool calls, where they are known already.
       side: as of `judged_traces`.
       texts: gives the texts of events by their rows and a length; None for those of the logs (`event_texts`).
       leading: what went wrong most (`leading_causes`), None where no cause was tested. Of failed and succeeded traces
@@ -325,7 +324,7 @@ def triage(
       True
     """
     expect("traces", traces, Traces, "what credit.read returns")
-    calls = calls or ToolCalls(traces)
+    calls = ToolCalls.of(traces)
     failures = calls.failures()
     judged = judged_traces(traces, success_at, side)
     compared = compared_kinds(traces, judged, between=True)
@@ -340,9 +339,9 @@ def triage(
     )
     by_number = any(one.position is None for one in suspects)
     states = has_statuses(traces)
-    seconds = TeamFacts(traces).durations
+    seconds = TeamFacts.of(traces).durations
     agents, tools = _workloads(traces, calls, seconds), _tools(traces, calls, failures, seconds.event)
-    quiet, early = "", endings(traces, calls, None if math.isnan(judged.cut) else judged, side)
+    quiet, early = "", endings(traces, None if math.isnan(judged.cut) else judged, side)
     if not (failures or calls.loops or cut_answers(traces).any()):
         errors = QUIET[bool(states.any()) or not len(states), not states.all()]
         among = " among calls with known arguments" if calls.uncompared else ""
@@ -650,8 +649,8 @@ def _suspects(
         ranked = candidates[np.lexsort((-amount[candidates], succeeded[trace[candidates]]))]
         # All actions of a name and a count, of the first `most` of these: fewer would cut those alike in two.
         name = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_ids)[ranked]]
-        _, begin, of = np.unique(np.stack([name, amount[ranked]]), axis=1, return_index=True, return_inverse=True)
-        chosen = ranked[np.isin(of.ravel(), np.argsort(begin)[:most])].tolist()
+        alike = distinct_columns(name, amount[ranked])
+        chosen = ranked[np.isin(alike.of, np.argsort(alike.first)[:most])].tolist()
         found = [_Found(row, f"generated {int(amount[row])} tokens") for row in chosen]
     names: list[str] = traces.agents["name"].to_pylist()
     compared = compared if tokens is None else None  # a count of tokens is no cause

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from credit.tables.batch_rows import Rows
 
 __all__ = [
+    "moments_of_places",
     "order_of_turns",
     "rounds_at_once",
     "rounds_of_places",
@@ -153,6 +154,19 @@ def rounds_of_places(column: Any, rows: np.ndarray) -> np.ndarray:
     places = _places(column, rows, len(column))
     begins = np.concatenate([np.zeros(min(1, len(rows)), bool), places[1:] != places[:-1]])
     return np.cumsum(begins, dtype=np.int32)
+
+
+def moments_of_places(column: Any, rows: np.ndarray) -> np.ndarray:
+    """The places of some rows in seconds, where they are times of a clock: float64, of integers whole.
+
+    Examples:
+      >>> moments_of_places(np.array(["1970-01-01T00:00:02.5", "NaT"], "datetime64[ms]"), np.array([0])).tolist()
+      [2.5]
+    """
+    places = _places(column, rows, len(column))
+    if (kind := places.dtype.kind) in "mM":
+        return np.asarray(places.astype(f"{kind}8[us]").astype(np.int64) / 1e6)
+    return places.astype(np.float64)
 
 
 def ties(rows: Rows, places: np.ndarray) -> np.ndarray:

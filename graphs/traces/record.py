@@ -176,6 +176,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
       files: per event, for formats that store a trace in several files; empty where all events are in `file`.
       summed: costs that are sums over the trace's calls.
       sources: further files that something of the trace was read from, such as its scores.
+      beside: those files that hold no run or span of it, each with whether all that stands there is scores.
       complete: whether the format marks the end of a trace, and the log has the mark.
       error: why the log says that the run failed, such as the error of its environment; "" where it says nothing.
       invalidated: why the log says that the outcome does not count; "" where it does.
@@ -243,6 +244,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
     group_is_text: bool | None = None
     summed: tuple[str, ...] = ()
     sources: list[str] = []
+    beside: dict[str, bool] = {}
     complete: bool = False
     run: str = ""
     logged_as: str = ""
@@ -389,6 +391,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
         rest = TraceRecord(self.trace_id, self.group_id, self.file, self.line, self.offset, self.format, unread=())
         rest.rewards, rest.words, rest.sole, rest.metrics = self.rewards, self.words, self.sole, self.metrics
         rest.unsettled, rest.error, rest.invalidated = self.unsettled, self.error, self.invalidated
+        rest.metadata = self.metadata
         return rest
 
     def refuse(self, kind: str, field: str, value: object, expected: str, position: int | None = None) -> NoReturn:

@@ -52,7 +52,7 @@ def test_a_run_resumes_from_its_file(suffix: str, tmp_path: Path, monkeypatch: p
     with pytest.raises(CreditError, match="holds rows of settings"):
         run_training(["zero"], ["pivotal"], 1, TrainingSettings(steps=4), learning_rates=ONE, output=path)
     path.write_bytes(b"{")
-    with pytest.raises(CreditError, match="cannot be resumed"):
+    with pytest.raises(CreditError, match="cannot be read"):
         run_training(["zero"], ["pivotal"], 1, TINY, learning_rates=ONE, output=path)
 
 
@@ -61,7 +61,7 @@ def test_a_file_of_something_else_is_refused_in_words(content: str, tmp_path: Pa
     """`[]` was refused with "list indices must be integers or slices, not str"."""
     path = tmp_path / "rows.json"
     path.write_text(content)
-    with pytest.raises(CreditError, match="cannot be resumed: it holds no rows of training with their settings"):
+    with pytest.raises(CreditError, match="cannot be read: it holds no rows of training with their settings"):
         run_training(["zero"], ["pivotal"], 1, TINY, learning_rates=ONE, output=path)
     assert path.read_text() == content
 
@@ -155,7 +155,7 @@ def test_a_table_of_something_else_is_refused_in_words(tmp_path: Path) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table({"a": [1]}), path)
-    with pytest.raises(CreditError, match="cannot be resumed: it holds no rows of training with their settings"):
+    with pytest.raises(CreditError, match="cannot be read: it holds no rows of training with their settings"):
         run_training(["zero"], ["pivotal"], 1, TINY, learning_rates=ONE, output=path)
 
 

@@ -87,7 +87,7 @@ def run_training(
     Raises:
       CreditError: a name or an option is unknown, `seeds` or `tuning` is below 1, there is no learning rate, a seed is
         one of the sweep, no choice changes the reward of a task, a signal cannot be trained with (`train`), or the file
-        cannot be resumed, holds rows of other settings, a broken row, or one row twice; another process trains into it.
+        cannot be read, holds rows of other settings, a broken row, or one row twice; another process trains into it.
 
     Examples:
       `cells` of `training_comparison` compares the rows, `credit.plot.draw_training` draws them.

@@ -87,7 +87,8 @@ FEW = "; without brackets: of fewer than 100 pairs, and without a band"
     default="normal",
     show_default=True,
     metavar="NAME",
-    help="Noise of outcomes: normal; heavy, of tails, as much variance; or your f(rng, shape) as [NAME=]module:name.",
+    help="Noise of outcomes: normal; heavy, of tails, as much variance; or your f(rng, shape) as [NAME=]module:name. "
+    "One a run: `bench table` and `bench plot` join runs.",
 )
 @click.option("--quick", is_flag=True, help="Use fewer draws, and T up to 1,000: about half a minute.")
 @click.option(

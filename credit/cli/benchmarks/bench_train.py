@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from credit.bench.training.training_comparison import Cell
     from credit.bench.training.training_loop import TrainingSettings
 
-__all__ = ["count_text", "train", "within"]
+__all__ = ["count_text", "train", "values_of", "within"]
 
 METHODS = ("rloo", "grpo", "gae", "c3", "control_critic", "control_exact", "exact_increments", "zero")
 SHARE = "(J − J₀) / (J* − J₀), from 0, the first policy, to 1, the best one"
@@ -131,8 +131,8 @@ def _rates(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @click.option("--outcome", type=click.Choice(["add", "interact", "threshold", "shared"]), default="add",
               show_default=True, help="With --lengths: how choices make the reward.")  # fmt: skip
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="Keep every run as returns in a .json or .parquet file, not the table of `--table`. A cut run "
-                   "resumes; functions and tasks of your own are trained anew.")  # fmt: skip
+              help="Keep every run as returns in a .json or .parquet file, not the table of `--table`. `bench plot` "
+                   "draws it. A cut run resumes; functions and tasks of your own are trained anew.")  # fmt: skip
 @click.option("--quick", is_flag=True, help="Three methods, two tasks, two seeds, 20 steps, one learning rate.")
 @long_table_option()
 @picture_option
@@ -242,7 +242,9 @@ def train(
         stdout().print(words(line), soft_wrap=True)
     legend = about | {"medians": f"{MEDIANS}{_intervals(seeds)}."}
     stdout().print(LEGEND.format(**legend).rstrip(), soft_wrap=True)
-    for line in filter(None, (_values(rows), *caveats, *unpaid(cell.signal for cell in compared))):
+    for line in filter(
+        None, (values_of(row["signal"] for row in rows), *caveats, *unpaid(cell.signal for cell in compared))
+    ):
         stdout().print(words(line), soft_wrap=True)
     print_to_write(to_write(numbers))
     for line in _refused(compared):
@@ -468,9 +470,13 @@ def _given(signal: str) -> str:
     return GIVEN_VALUES["train"] if takes_values(signal) else ""
 
 
-def _values(rows: list[dict[str, Any]]) -> str:
-    """What values the trained signals had; "" where none takes any."""
-    return next(filter(None, map(_given, dict.fromkeys(row["signal"] for row in rows))), "")
+def values_of(signals: Iterable[str]) -> str:
+    """What values trained signals had; "" where none takes any.
+
+    Args:
+      signals: names.
+    """
+    return next(filter(None, map(_given, dict.fromkeys(signals))), "")
 
 
 def _draw(
@@ -489,7 +495,9 @@ def _drawn(
 ) -> Figure:
     from credit.plot import draw_training
 
-    return draw_training(rows, group_size=group_size, values=_values(rows), rates=rates, absent=absent)
+    return draw_training(
+        rows, group_size=group_size, values=values_of(row["signal"] for row in rows), rates=rates, absent=absent
+    )
 
 
 def _matching(patterns: Iterable[str], known: Iterable[str]) -> dict[str, None]:

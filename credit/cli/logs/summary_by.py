@@ -132,7 +132,6 @@ def summary(
     from credit.reports.missing_lines import few_lacking
     from credit.reports.outcome_differences import outcome_differences
     from credit.reports.task_kinds import failed_by_kind
-    from credit.reports.tool_calls import ToolCalls
     from credit.reports.triage import triage
     from credit.reports.uncounted_calls import failed_without_count
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
@@ -148,10 +147,10 @@ def summary(
     last: list[str] = []
     hints: list[str] = []
     shown: list[Unit] = []
-    paid, calls = np.zeros(traces.sizes.traces, bool), ToolCalls(traces)
+    paid = np.zeros(traces.sizes.traces, bool)
     heads, of_model = ((), "") if chosen is None else (chosen.heads, chosen.of_model)
-    causes = leading_causes(traces, success_at=success_at, calls=calls, side=side, heads=heads, of_model=of_model)
-    differences = outcome_differences(traces, success_at=success_at, calls=calls, side=side, of_model=of_model,
+    causes = leading_causes(traces, success_at=success_at, side=side, heads=heads, of_model=of_model)
+    differences = outcome_differences(traces, success_at=success_at, side=side, of_model=of_model,
                                       paid=agents_paid(traces, prices))  # fmt: skip
     if has_outcomes(traces):
         from credit.method_summary import credit_hints, empty_notes, reason_counts, shares_no_task
@@ -181,14 +180,12 @@ def summary(
                 last = []  # the hint says it once
             hints = credit_hints(traces, differences.hints(), told=bool(shown))
     most = None if all_ else FEW if has_outcomes(traces) else MANY
-    result = triage(
-        traces, success_at=success_at, most=most, calls=calls, side=side, leading=causes, number=differences.example
-    )
+    result = triage(traces, success_at=success_at, most=most, side=side, leading=causes, number=differences.example)
     total, stated = total_costs(cost_rows(traces, "trace", prices)), stated_sums(traces)
     of_prices = None if prices is None else price_gaps(traces, prices)
     gaps = [] if of_prices is None else of_prices.lines()
     bought, failed = paid_for_success(traces, prices, success_at), failed_cost(traces, prices, success_at)
-    repeats = repeated_cost(traces, prices, calls)
+    repeats = repeated_cost(traces, prices)
     unread, verdicts = unread_outcomes(traces, success_at), verdict_errors(traces, success_at)
     ranked, systems = ranked_by_side(traces, success_at, chosen), ""  # by chosen sides, `compared` tells it
     if chosen is None:
@@ -213,7 +210,7 @@ def summary(
         left["findings"] = [one.as_json() for one in findings]
         left["separate_tests"] = separate_tests(differences, result, verdicts, compared, corrected)
         left["unread"] = [*map(dataclasses.asdict, unread)]
-        left["unscored"] = [*map(dataclasses.asdict, unscored_ends(traces, success_at, calls=calls))]
+        left["unscored"] = [*map(dataclasses.asdict, unscored_ends(traces, success_at))]
         left["total"], left["price_gaps"] = dataclasses.asdict(total), gaps
         left["success_costs"] = [*map(dataclasses.asdict, bought)]
         left["failed_cost"] = failed and dataclasses.asdict(failed)

@@ -57,6 +57,7 @@ from credit.reports.trace_returns import UNRESOLVED, outweighed
 from credit.tables.column_values import PAID, in_range, lost_to_type, nulls, unlike_indices
 from credit.tables.copied_rows import Copied, copied_rows
 from credit.tables.row_order import (
+    moments_of_places,
     order_of_turns,
     rounds_at_once,
     rounds_of_places,
@@ -922,6 +923,7 @@ def _beside(batch: Batch, n: int, order: Any, wrote: Any, log_ratio: Any, places
     known = {name: batch.columns[name] for name in ("policy_version",) if name in batch.columns}
     if order is not None:
         known["order"] = np.unique(np.asarray(on_host(order)), return_inverse=True)[1][places]
+        known["time"] = moments_of_places(order, np.arange(n)[places])
     if wrote is not None:
         known["tokens"] = np.asarray(on_host(wrote.sum(1)))[places]
     if log_ratio is not None:

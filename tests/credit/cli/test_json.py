@@ -21,7 +21,12 @@ from graphs.traces.record import TraceRecord
 
 from .logs import run, trace, write
 
-NO_REPORT = {"completion": "prints a script", "schema": "prints JSON in any case", "view": "serves pages"}
+NO_REPORT = {
+    "bench plot": "draws",
+    "completion": "prints a script",
+    "schema": "prints JSON in any case",
+    "view": "serves pages",
+}
 """Commands without the option, and why."""
 
 OWN_TESTS = {"score reliability", "score blame", "bench snr", "bench table", "report", "label", "watch"}
@@ -73,6 +78,7 @@ CALLS: dict[str, tuple[str, set[str]]] = {
 }
 SLOW: dict[str, tuple[str, set[str]]] = {
     "bench worlds": ("", {"worlds"}),
+    "check": ("rloo", {"method", "passed", "laws", "unmeasured"}),
     "bench doctor": ("--worlds 1 --agents 3,4 --events 40,60 --tasks 2,3", {"seed", "worlds", "rows", "to_write"}),
     "bench robustness": ("--method rloo", {"world", "seed", "rows", "to_write"}),
     "compare": ("{logs} -m rloo,gae", set()),

@@ -18,7 +18,6 @@ from credit.page import Findings
 from credit.page.overview import overview
 from credit.reports.handoffs import handoffs
 from credit.reports.leading_causes import leading_causes
-from credit.reports.tool_calls import ToolCalls
 from credit.reports.triage import triage
 from graphs.logs import read
 from graphs.traces.batch import Traces
@@ -408,9 +407,7 @@ def test_a_version_with_another_team_makes_no_older_one_unlike(tmp_path: Path, r
     of = [logs(tmp_path / "none", records)]
     records[0]["events"][1]["agent"] = "new"  # one run of the older version that acts as the newer one does
     of.append(logs(tmp_path / "one", records))
-    found = [
-        handoffs(traces, ToolCalls(traces), lambda of: False, np.zeros(traces.sizes.traces, bool)) for traces in of
-    ]
+    found = [handoffs(traces, lambda of: False, np.zeros(traces.sizes.traces, bool)) for traces in of]
     none, one = ([one.rows.tolist() for one in its if one.words.startswith(UNLIKE)] for its in found)
     assert not none and one == ([[2]] if runs[0] == 2 else [])
 
@@ -420,7 +417,7 @@ def test_an_agent_more_or_less_is_no_other_in_the_place_of_one(tmp_path: Path) -
     teams = [("coder", "tester")] * 20 + [("coder",), ("coder", "tester", "critic")] * 2 + [("coder", "critic")] * 2
     records = [run(i, [("desk", "a"), *((one, "b") for one in team)], 1.0, 100) for i, team in enumerate(teams)]
     traces = logs(tmp_path, records)
-    found = handoffs(traces, ToolCalls(traces), lambda of: False, np.zeros(len(teams), bool))
+    found = handoffs(traces, lambda of: False, np.zeros(len(teams), bool))
     (rows,) = (one.rows for one in found if one.words.startswith(UNLIKE))
     assert {int(of) for of in np.asarray(traces.graph.trace_ids)[rows]} == {24, 25}
 

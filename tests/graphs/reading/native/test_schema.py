@@ -49,6 +49,7 @@ def test_the_extension_reads(tmp_path: Path) -> None:
         "target_propensity": {1: 0.5}, "target_support": {1: 1}, "target_value": {1: 0.75}, "completion": {1: 0},
         "counterfactual_reward": {1: 0.5}, "trainable": {2: 0}, "share": {1: 0.25}, "share_stderr": {1: 0.125},
         "stop_propensity": {2: 0.25}, "spawn_propensity": {2: 0.5}, "alternative": {2: 0},
+        "own_number": {1: -0.75},
         "solo_reward": {1: 0.25}, "replays": {1: 3}, "replay_stderr": {1: 0.5}, "attack_vector": {2: 3},
     }  # fmt: skip
     assert expected.keys() == EVENT_EVIDENCE.keys()
