@@ -138,7 +138,7 @@ def test_what_has_less_variance_and_no_bias_either_stands_beside_rloo_with_its_c
     assert re.search(r"^team .* rloo +as said above *$", shown, re.MULTILINE)
     some = advice(write(tmp_path / "y.jsonl", value=lambda i, k: 0.5 if k or i else float("nan")))
     assert beside(some) == {} == beside(advice(write(tmp_path / "z.jsonl")))
-    assert some.trial.refused["gae --option lambda_=1"] == "3 actions without a value would get no advantage"
+    assert some.trial.refused["gae --option lambda_=1"] == "1 action without a value would get no advantage"
 
 
 @pytest.mark.slow
