@@ -223,7 +223,7 @@ def _marks(report: Report) -> dict[tuple[str, int, int], str]:
     others = {
         (d.scheme, d.group, d.length)
         for d in report.differences
-        if d.traces and traces[d.scheme, d.group, d.length] != traces[d.first, d.group, d.length]
+        if d.traces and traces.get((d.scheme, d.group, d.length)) != traces.get((d.first, d.group, d.length))
     }
     return {
         place: "*" * (p.agrees is False) + "†" * (place in others) + "‡" * (place in apart)
@@ -343,7 +343,7 @@ def _table(report: Report, group: int) -> Table:
     table = ruled_table("scheme", "runs", *numbers, title=title)
     marked, (places, _) = _marks(report), report.places()
     at_last = {p.scheme: p for p in sorted(points, key=lambda point: point.length)}
-    closed = decimals(p.theory for p in at_last.values() if p.theory is not None)
+    closed = decimals(p.theory for p in at_last.values() if p.theory is not None) or 0
     shown = {sign for (_, size, _), of in marked.items() if size == group for sign in of}
     for name in dict.fromkeys([p.scheme for p in points] + [r.scheme for r in refused]):
         of_scheme = {p.length: p for p in points if p.scheme == name}
@@ -359,7 +359,7 @@ def _table(report: Report, group: int) -> Table:
             if last is None
             else "none"
             if last.ratio is None
-            else f"{fixed(last.theory or 0, closed)} ({rounded(last.ratio, '.3f')})"
+            else f"{fixed(last.theory or 0, max(closed, places[last.length] or 0))} ({rounded(last.ratio, '.3f')})"
         )
         cost = "" if last is None else f"{last.cost:,.0f}"
         runs = SCHEMES[name].method if name in SCHEMES else next((s for s in SCHEMES if SCHEMES[s].method == name), "")

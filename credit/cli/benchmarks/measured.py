@@ -239,7 +239,8 @@ def in_columns(numbers: Sequence[Measured]) -> list[Measured]:
     from graphs.task_means import ROUNDING
 
     def column(number: Measured) -> tuple[object, ...]:
-        return number.bench, number.settings, *place(number._replace(group_size=None))
+        quantity = "snr" if number.quantity == "closed form" else number.quantity  # they are compared
+        return number.bench, number.settings, *place(number._replace(quantity=quantity, group_size=None))
 
     of: dict[tuple[object, ...], list[Measured]] = {}
     for number in numbers:

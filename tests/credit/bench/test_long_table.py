@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow.csv
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from credit.bench.against_truth import Difference as OfTruth
 from credit.bench.against_truth import draw
@@ -30,6 +31,7 @@ from credit.bench.training.training_loop import TrainingSettings
 from credit.cli import cli
 from credit.cli.benchmarks.bench_bias import SCORES
 from credit.cli.benchmarks.bench_snr import _numbers as of_snr
+from credit.cli.benchmarks.bench_snr import _table as _table_of_snr
 from credit.cli.benchmarks.bench_table import MAIN
 from credit.cli.benchmarks.bench_train import _about, _caveats, _notes, _settings
 from credit.cli.benchmarks.bench_train import _numbers as of_training
@@ -428,9 +430,9 @@ def test_a_decided_difference_comes_before_a_larger_undecided_one() -> None:
 
 @pytest.mark.slow
 def test_each_score_of_bias_that_is_asked_for_has_a_sentence() -> None:
-    """`--score variance`, `relative` and `all` printed that of the bias alone."""
+    """`--score variance` and `relative` printed that of the bias alone; of `all` 24 were printed of three methods."""
     call = ["bench", "bias", "-m", "rloo,grpo", "--world", "relay-and", "--group-size", "2"]
-    for score, names in (("variance", ["variance"]), ("all", list(SCORES))):
+    for score, names in (("variance", ["variance"]), ("all", ["bias", "relative", "rank"])):
         shown, plain = (CliRunner().invoke(cli, [*call, "--score", score, *more]).stdout for more in ([], ["--json"]))
         told = json.loads(plain)["to_write"]
         assert [line.partition(": ")[2] for line in shown.splitlines() if line.startswith("to write")] == told
@@ -752,6 +754,13 @@ def _table(*call: object) -> dict[str, Any]:
     return {"rows": rows, "legend": json.loads(CliRunner().invoke(cli, [*command, "--json"]).stdout)["legend"]}
 
 
+def _printed(report: Report) -> str:
+    console = Console(width=200)
+    with console.capture() as printed:
+        console.print(_table_of_snr(report, 8))
+    return printed.get()
+
+
 def _words(line: str) -> dict[int, str]:
     """The cells of a line by the place where they end."""
     return {found.end(): found[0] for found in re.finditer(r"\S+(?: \S+)*", line)}
@@ -921,7 +930,7 @@ def test_a_column_has_one_number_of_decimals(tmp_path: Path) -> None:
     values = {"rloo": (39.0, 29.21), "grpo": (13.52, 1.0)}
     exact = [Measured(name, "relative", x, world="a", group_size=k) for name, of in values.items()
              for k, x in zip((2, 4), of, strict=True)]  # fmt: skip
-    rest = (0.1, None, 1.0, 0.3, 640.0, 2, "full", 0.0, 1.0, "")
+    rest = (0.1, 0.23, 1.0, 0.3, 640.0, 2, "full", 0.0, 1.0, "")
     points = [Point(name, name, 10, 8, x, x - half, x + half, *rest) for name, x, half in
               (("rloo", 0.23, 0.0131), ("grpo", 0.2274, 0.009))]  # fmt: skip
     less = [Difference(name, "rloo", 10, 8, x, x - half, x + half, 80, 200) for name, x, half in
@@ -938,6 +947,8 @@ def test_a_column_has_one_number_of_decimals(tmp_path: Path) -> None:
     found = _table(tmp_path / "bias.csv", tmp_path / "snr.csv")["rows"]
     assert [row["relative, groups of 2"] for row in found] == ["39.00", "13.52", "–"]
     assert found[1]["snr less that of rloo"] == "-0.003 (-0.004 to -0.002)"
+    of_form = _table(tmp_path / "snr.csv", "-q", "closed form")["rows"][0]
+    assert "0.230" in of_form.values() and "0.230 (1.00" in _printed(report)  # 0.23 stood beside 0.230
 
 
 def test_differences_stand_in_the_table_and_numbers_in_its_file(tmp_path: Path) -> None:
