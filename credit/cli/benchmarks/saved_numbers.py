@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,9 +25,12 @@ Key = tuple[str, str, str]
 """A benchmark, a quantity, and of a difference the method whose number was subtracted."""
 FILES = "a table that `credit bench bias`, `truth`, `snr` or `train` wrote with `--table`"
 
-edited_option = click.option(
-    "--edited", is_flag=True, help="Accept runs between which the module of a function of yours was edited."
-)
+
+def edited_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--edited` of commands that read results."""
+    return click.option(
+        "--edited", is_flag=True, help="Accept runs between which the module of a function of yours was edited."
+    )(command)
 
 
 class Selected(NamedTuple):
