@@ -11,7 +11,7 @@ import click
 from credit.cli.benchmarks.figures import DRAWN, figure_of
 from credit.cli.benchmarks.latex_figure import save_latex_figure
 from credit.cli.benchmarks.measured import holds
-from credit.cli.benchmarks.saved_numbers import edited_option, saved_numbers, selected
+from credit.cli.benchmarks.saved_numbers import FILES, edited_option, saved_numbers, selected
 from credit.cli.shared.answers import stderr, words
 from credit.cli.shared.commands import Command, by_commas, several_methods, whole_numbers
 from credit.cli.shared.outputs import PICTURES, look_options, output_option, save_picture
@@ -99,7 +99,10 @@ def _curves(path: Path, methods: Sequence[str]) -> Figure:
     from credit.plot import draw_training
     from graphs.text import near_names
 
-    rows, settings = runs_of_file(path)
+    try:
+        rows, settings = runs_of_file(path)
+    except CreditError as error:
+        raise CreditError(f"{error}, or {FILES}") from error
     shown_as = {function_of(name): name for name in methods}
     names = {row["signal"]: shown_as.get(row.get("function") or row["signal"], row["signal"]) for row in rows}
     for name in methods:

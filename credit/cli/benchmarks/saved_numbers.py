@@ -17,7 +17,7 @@ from credit.methods.own_functions import OwnName, function_of
 from graphs.errors import CreditError, TraceError
 from graphs.text import excerpt, near_names
 
-__all__ = ["COUNTS", "Key", "Selected", "edited_option", "key_of", "run_of", "saved_numbers", "selected"]
+__all__ = ["COUNTS", "FILES", "Key", "Selected", "edited_option", "key_of", "run_of", "saved_numbers", "selected"]
 
 COUNTS = ("cost", "traces", "events to 90 %")
 """Quantities without a fraction, of which training may not reach one."""
@@ -204,6 +204,8 @@ def _read(files: Sequence[Path]) -> Iterator[tuple[Measured, str]]:
     from graphs.reading.tables.rows import read_rows
 
     for path in files:
+        if path.suffix == ".json":
+            raise CreditError(f"{path}: expected {FILES}, as .csv, .parquet, .jsonl or .arrow")
         for line, row in read_rows(path, lists=None):
             if not isinstance(row, dict):
                 raise TraceError(row.problem)
