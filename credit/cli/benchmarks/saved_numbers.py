@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,10 +25,6 @@ Key = tuple[str, str, str]
 """A benchmark, a quantity, and of a difference the method whose number was subtracted."""
 FILES = "a table that `credit bench bias`, `truth`, `snr` or `train` wrote with `--table`"
 
-edited_option = click.option(
-    "--edited", is_flag=True, help="Accept runs between which the module of a function of yours was edited."
-)
-
 
 class Selected(NamedTuple):
     """What a call names of the numbers of files.
@@ -46,6 +42,13 @@ class Selected(NamedTuple):
     numbers: list[Measured]
     edits: list[str]
     namesakes: list[str]
+
+
+def edited_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--edited` of commands that join files."""
+    return click.option(
+        "--edited", is_flag=True, help="Accept runs between which the module of a function of yours was edited."
+    )(command)
 
 
 def saved_numbers(files: Sequence[Path], methods: Sequence[str]) -> list[tuple[Measured, str]]:
