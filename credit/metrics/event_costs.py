@@ -117,11 +117,7 @@ COSTS_OF_EVENTS = ("tokens", "input_tokens", "tool_calls", "seconds")
 
 
 def event_costs(
-    traces: Traces,
-    prices: Prices | None = None,
-    *,
-    of_team: bool = True,
-    hidden: bool = True,
+    traces: Traces, prices: Prices | None = None, *, of_team: bool = True, hidden: bool = True
 ) -> EventCosts:
     """The costs of each event.
 

@@ -316,7 +316,7 @@ def level_rows(findings: Findings, level: Level) -> list[dict[str, Any]]:
     rows = findings.ledger.table(findings.traces, level)
     name = pa.array([None] * rows.num_rows, pa.string())
     if level == "turn":
-        name = rows["turn"].cast(pa.string())
+        name = rows["turn_in_trace"].cast(pa.string())
     elif level in rows.column_names:
         name = rows[level].cast(pa.string())
     scored = set(np.flatnonzero(np.asarray(findings.ledger.scored)).tolist())
