@@ -102,7 +102,7 @@ def _edits(numbers: Iterable[Measured], files: Mapping[str, str]) -> list[str]:
     for number in numbers:
         for name in filter(None, (number.method, number.less, number.world)):
             module, sign, _ = _function(name, number.source).partition(":")
-            if sign and (text := re.search(rf"({module.split('.')[-1]}|__init__)[.]py sha256 \w+", number.source)):
+            if sign and (text := re.search(rf"\b({module.split('.')[-1]}|__init__)[.]py sha256 \w+", number.source)):
                 texts.setdefault(name, {}).setdefault(text[0], files[number.source])
     return [
         f"{name} is of {' and of '.join(f'{text} in {file}' for text, file in of.items())}"
