@@ -30,6 +30,7 @@ from credit.reports.trace_returns import (
 )
 from credit.untold_order import UNTOLD, reads_untold, traces_untold
 from credit.values_at_once import Rounds, reads_rounds, rounds_of_log
+from graphs.distinct_columns import distinct_columns
 from graphs.errors import CreditError
 from graphs.replay_clusters import replays_elsewhere
 from graphs.text import counted
@@ -391,8 +392,8 @@ def _of_keys(
     elif method.of_rows:
         key = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)[:n]].astype(np.int64)
     if has_raw:
-        pairs = np.unique(np.stack([key[valid], np.asarray(graph.trace_ids)[valid]]), axis=1)
-        lone = np.bincount(pairs[0], minlength=n)[key] == 1
+        pairs = distinct_columns(key[valid], np.asarray(graph.trace_ids)[valid])
+        lone = np.bincount(pairs.columns[0], minlength=n)[key] == 1
         counts["alone of a key"] = int(np.sum((lone & ~alone_mask(traces)[:n])[valid]))
     if not is_seen:
         return counts

@@ -780,6 +780,7 @@ TABLES: dict[str, Callable[[], str]] = {
             "watch",
             "score blame",
             "score reliability",
+            "check",
             "convert",
             "siblings",
             "plan",

@@ -183,8 +183,8 @@ def _states_again(claim: Credit, other: Credit) -> bool:
         return False
     valid = np.asarray(claim.valid)
     amount, known = (np.asarray(c.credit - c.baseline, np.float64)[valid] for c in (claim, other))
-    error, stated = (np.asarray(c.stderr)[valid] for c in (claim, other))
-    same = np.asarray(other.valid)[valid].all() and np.allclose(error, stated, rtol=1e-4)
+    error, other_error = (np.asarray(c.stderr)[valid] for c in (claim, other))
+    same = np.asarray(other.valid)[valid].all() and np.allclose(error, other_error, rtol=1e-4)
     size = np.abs(amount)
     alike = np.abs(amount - known) <= 1e-4 * size.max(initial=0)
     return bool(same and alike.all() and np.count_nonzero(size > 1e-4 * size.max(initial=0)) >= SEVERAL)

@@ -12,7 +12,7 @@ from credit.metrics.event_costs import Prices, event_costs, is_priced, token_cou
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import TraceMetric
-from credit.reports.unread_outcomes import refused_outcomes
+from credit.reports.unread_outcomes import leave_rate_open, refused_outcomes
 from graphs.task_means import ratio_interval
 from graphs.text import amount, apart, at_least, counted
 from graphs.traces.batch import Traces
@@ -61,7 +61,7 @@ def success_costs(
 
     A run that was killed is a failure that cost something, and often lacks the count of its last call. So traces whose
     cost is not known count with what is known of it. Nothing is told of money by prices unless `is_priced`, and nothing
-    where outcomes were refused, which may be successes.
+    where many outcomes were refused, which may be successes.
 
     Args:
       traces: what was read.
@@ -80,7 +80,7 @@ def success_costs(
       >>> success_line(success_costs(rows.traces, metrics, ["all"], np.zeros(2, int)))
       'logged cost of a success: ≥ 2'
     """
-    if refused_outcomes(traces):
+    if leave_rate_open(len(refused_outcomes(traces)), int(np.isfinite(metrics["success"].value).sum())):
         return []
     won, task = metrics["success"].value, task_ids(traces)
     found, each = [], np.ones(len(won)) if weights is None else weights

@@ -75,9 +75,9 @@ def compare_sides(
     same = tuple(name for name in same_in_all(measured, kept) if name not in {one.metric for one in lost})
     rows = side_differences(traces, {name: of for name, of in whole.items() if name not in same}, sides.side)
     kinds = task_kinds(traces)
-    facts = TeamFacts(traces)
+    facts = TeamFacts.of(traces)
     few = {row.metric for row in rows if row.few_lack}
-    bounds = [of for of in bounds_of_sides(traces, measured, sides.side, prices, facts) if of.metric not in few]
+    bounds = [of for of in bounds_of_sides(traces, measured, sides.side, prices) if of.metric not in few]
     verdicts = tuple(verdict_changes(verdict_errors(traces, success_at), sides.side, task, kinds[1]))
     judged = next((row.metric for row in rows if row.metric in FIRST), None)
     of_judged = None if judged is None else (judged, measured[judged])
@@ -86,7 +86,7 @@ def compare_sides(
     asked = {name: place for place, name in enumerate((*ASKED, *ASKED_NEXT))}
     rows = sorted(rows, key=lambda row: asked.get(row.metric, len(asked)))
     unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads, sides.side))
-    unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads, facts.calls))
+    unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads))
     success, calls, took = measured["success"].value, facts.calls, facts.durations
     known = np.isfinite(success)
     shared = np.intersect1d(*(task[known & (sides.side == one)] for one in (0, 1)))
@@ -104,7 +104,7 @@ def compare_sides(
     found = SideComparison(sides, rows, bounds, lost, task, apart, same, unread, unscored, unplaced, paid, len(shared))
     agents = agents_of_costs(traces, sides, rows, told_tasks, prices, facts)
     outcome = np.full(len(task), np.nan) if judged is None else measured[judged].value
-    teams = tuple(team_changes(traces, outcome, sides.side, calls))
+    teams = tuple(team_changes(traces, outcome, sides.side))
     asked_of = ([judged] if judged else [], [*costs_of_kinds(rows)])
     families = ({name: whole[name] for name in names} for names in asked_of)
     of_kinds = [row for family in families for row in task_kind_changes(kinds, sides.side, task, family, untold)]
@@ -131,7 +131,7 @@ def compare_sides(
         kinds=tuple(of_kinds),
         mix=changed_mix(kinds, sides.side, task) if any(row.within for row in rows) else "",
         agents=agents,
-        alone=agents_alone(traces, sides.side, calls) if "format" in apart_in else ((), ()),
+        alone=agents_alone(traces, sides.side) if "format" in apart_in else ((), ()),
     ).together()
     judge, events = outcome_name(traces), owned_events(calls) | {"tool_calls": np.flatnonzero(call_mask(traces))}
     events[WALL_CLOCK] = np.flatnonzero(np.isfinite(took.event))

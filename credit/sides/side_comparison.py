@@ -8,7 +8,7 @@ from typing import Any
 
 from credit.metrics.success_costs import success_line
 from credit.reports.owners import OWNED
-from credit.reports.unread_outcomes import NO_SIDE, unread_line, unscored_line
+from credit.reports.unread_outcomes import NO_SIDE, leave_rate_open, unread_line, unscored_line
 from credit.sides.acting_agents import agents_that_changed
 from credit.sides.asked_metrics import ASKED, FIRST, LEAST_SHARE, OF_COSTS, OF_TEAM_SIZE, TOKENS, WALL_CLOCK
 from credit.sides.call_times import told_times
@@ -136,7 +136,8 @@ class SideComparison(ComparedSides):
         dated = self.sides.since != ""
         second = "runs" if dated else self.sides.heads[1]  # of which date, the name of the answer says
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
-        of_kinds, told, refused = self._kinds(), list[str](), any(row.refused for row in self.unread)
+        of_kinds, told = self._kinds(), list[str]()
+        refused = leave_rate_open(sum(row.refused for row in self.unread), sum(of for _, of in self.failures[:2]))
         if refused:  # any of which may turn it
             judged, of_kinds = None, []
         certain = judged is not None and judged.worth_telling

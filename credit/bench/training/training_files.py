@@ -48,6 +48,7 @@ class _Row(msgspec.Struct):
     answered: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0  # files of earlier versions have no such fields
     refused: str = ""
     places: list[_Finite] = []
+    function: str = ""
 
 
 def row_key(row: dict[str, Any]) -> tuple[Any, ...]:

@@ -48,6 +48,8 @@ LEGENDS = {
     "answered": "part of the decisions that have an advantage; 1 is all",
 }
 SCORES = tuple(LEGENDS)
+MAIN = ("bias", "relative", "rank")
+"""Those that are drawn, and that sentences are of, unless others are asked for."""
 EXACT = "exact numbers, by enumeration of all batches, without draws"
 PAIR = "Two numbers in a cell: groups of 2 / 3 traces, or 2 / 3 alternatives of a context."
 
@@ -150,7 +152,7 @@ def bias(
         _all_numbers(rows, left_out.absent, why), "bias", lambda number: {}, _given,  # conditions are all
         lambda number: of_own.get(number.method, ()), _about,
     )  # fmt: skip
-    caveats, sentences = said(numbers, "caveats"), to_write(numbers, SCORES if score == "all" else (score,))
+    caveats, sentences = said(numbers, "caveats"), to_write(numbers, MAIN if score == "all" else (score,))
     for line in [*caveats, *(refusals(rows, why) if methods else ()), *_variants(methods)]:
         stderr().print(words(line), soft_wrap=True)
     save_numbers(numbers, table, _notes(rows), width)
@@ -222,10 +224,9 @@ def _numbers(row: Row) -> list[Measured]:
 
 def _drawn(rows: list[Row], score: str, group_sizes: Sequence[int], absent: Sequence[Absent] = ()) -> Figure:
     from credit.plot import draw_methods
-    from credit.plot.bias_dots import PANELS
 
     stated = click.get_current_context().get_parameter_source("score") is not click.core.ParameterSource.DEFAULT
-    panels = PANELS if not stated else _measured_scores(rows) if score == "all" else (score,)
+    panels = MAIN if not stated else _measured_scores(rows) if score == "all" else (score,)
     return draw_methods(rows, k=group_sizes or None, scores=panels, values=_values(rows), absent=absent)
 
 

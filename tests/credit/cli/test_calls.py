@@ -177,7 +177,7 @@ def test_the_call_without_arguments_says_what_to_do_first() -> None:
     [
         (["asign"], "No command 'asign'. Did you mean assign?"),
         (["zzz"], "`credit --help` lists all."),
-        (["check"], "No command 'check'. Python has it: `python -c \"import credit; help(credit.check)\"`."),
+        (["rloo"], "No command 'rloo'. Python has it: `python -c \"import credit; help(credit.rloo)\"`."),
     ],
 )
 def test_a_wrong_command_is_answered_by_near_names_under_one_prefix(arguments: list[str], words: str) -> None:

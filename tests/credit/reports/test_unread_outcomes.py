@@ -213,6 +213,21 @@ def test_no_rate_and_no_cost_of_a_success_is_told_of_the_outcomes_that_were_read
     assert not any(words in done.stdout for words in ("equal", "20 traces have no outcome", "of a success"))
 
 
+@pytest.mark.parametrize(
+    ("refused", "told"), [(1, "40 of 80 traces with an outcome failed"), (8, "36 to 44 of 81 traces failed")]
+)
+def test_one_refused_outcome_of_eighty_silences_no_rate(tmp_path: Path, refused: int, told: str) -> None:
+    """Bounds stood in place of all rates, costs and changes of success, however few were refused."""
+    log, table = tmp_path / "log.jsonl", tmp_path / "outcomes.csv"
+    log.write_text("".join(json.dumps(native(f"t{i}-{i % 6}") | {"costs": {"money": 0.1}}) + "\n" for i in range(81)))
+    words = ["escalated" if i < refused else ("resolved", "unresolved")[i % 2] for i in range(81)]
+    table.write_text("trace,reward\n" + "".join(f"t{i}-{i % 6},{word}\n" for i, word in enumerate(words)))
+    done = CliRunner().invoke(cli, ["summary", str(log), "--rewards", str(table)])
+    assert ("of a success" in done.stdout) == ("of the logged cost (" in done.stdout) == (refused == 1)
+    assert f"{refused} outcome{'s were' if refused > 1 else ' was'} refused" in done.stdout
+    assert told in done.stdout
+
+
 def test_a_report_says_it_too(logs: Path) -> None:
     page = logs / "page.html"
     run(logs, "report", "-o", str(page), "--sides", f"{logs}/runs/before,{logs}/runs/after")
