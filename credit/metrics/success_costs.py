@@ -124,7 +124,12 @@ def known_costs(traces: Traces, metric: str, prices: Prices | None = None) -> tu
 
 
 def success_line(
-    costs: Sequence[SuccessCost], shared: int | None = None, others: Sequence[SuccessCost] = (), *, within: bool = False
+    costs: Sequence[SuccessCost],
+    shared: int | None = None,
+    others: Sequence[SuccessCost] = (),
+    *,
+    within: bool = False,
+    weighted: str = "",
 ) -> str:
     """What a success cost in each unit, in words, and what traces without an outcome cost; "" where no unit has both.
 
@@ -133,6 +138,7 @@ def success_line(
       shared: of how many tasks, which all units have, 0 for all tasks, with weights; None without them.
       others: the same of traces without an outcome in other tasks.
       within: whether weights hold units to kinds of tasks.
+      weighted: the verdict by which successes are those of all traces; "" of those with an outcome.
     """
     words = {"money": "money for a success", "logged_money": "logged cost of a success"}
     parts, without = [], []
@@ -149,7 +155,9 @@ def success_line(
                 what = "cost" if metric == "money" else f"{have} a logged cost of"
                 without.append(f"{where}{counted(one.unscored, 'trace')}{whose} without an outcome {what} {lost}")
     of_tasks = f"the {counted(shared, 'task')} with outcomes on both sides" if shared else "all tasks with an outcome"
-    of_tasks += ", within kinds of task" * within
+    if weighted:
+        of_tasks = f"the {counted(shared, 'task')} of both sides" if shared else "all tasks"
+    of_tasks += ", within kinds of task" * within + f", successes weighted by {weighted}" * bool(weighted)
     over = "over all traces with an outcome" if shared is None else f"by means over {of_tasks}"
     shown = [one for one in costs if one.cost and one.traces]
     spread = "95 % intervals over tasks" if any(one.low is not None for one in shown) else ""

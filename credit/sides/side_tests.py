@@ -88,8 +88,6 @@ def compare_metric(
     else:
         found = _of_others(name, value[kept], side[kept], task[kept], first, second, stratum[kept])
     before, after = _means(value, np.where(kept, side, -1), task, stratum, untold)
-    if name in PARTS:  # a weighted one of a few traces may lie beyond
-        before, after = min(max(before, 0.0), 1.0), min(max(after, 0.0), 1.0)
     difference = 0.0 if alike(before, after) else after - before
     p, needed = found.test.p, None
     has_interval = not math.isnan(found.ends[0])

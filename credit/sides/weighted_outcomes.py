@@ -44,7 +44,11 @@ class WeightedOutcomes(NamedTuple):
             return dataclasses.replace(
                 row, judge=row.judge or self.refused, p=None, here=None, low=None, high=None, seen=None
             )
-        return dataclasses.replace(row, weighted=self.verdict)
+        row = dataclasses.replace(row, weighted=self.verdict)
+        if self.verdict and row.metric == "success":  # weighted parts of few may lie beyond
+            first, second = np.clip((row.first, row.second), 0, 1).tolist()
+            row = dataclasses.replace(row, first=first, second=second)
+        return row
 
 
 def weighted_outcomes(traces: Traces, outcome: TraceMetric, side: np.ndarray) -> WeightedOutcomes:
