@@ -32,6 +32,7 @@ from credit.reports.trace_returns import precision_notes
 from credit.telling_apart import NOTHING_DISTINGUISHES, apart_by_events
 from estimators.composition.increments import states_twice
 from graphs.argument_kinds import checked_kinds
+from graphs.distinct_columns import distinct_columns
 from graphs.errors import CreditError, MissingColumnWarning
 from graphs.event_graph import KINDS
 from graphs.structure.host_ids import distinct
@@ -59,7 +60,7 @@ CENTRED = ("c3", "coma")
 NO_UNITS = "the logs have no such units to compare"
 
 TRAINED_WITH: dict[str, str] = {
-    "": "no published method and no composition beat rloo on any of 8 tasks",
+    "": "no published method, gae and turn_baseline among them, and no composition beat rloo on any of 8 tasks",
     "c3": "control with paid siblings learned less than rloo on 8 of 8 tasks at equal cost; siblings that are logged "
     "anyway were not compared",
     "coma": "control with the claims of a learned critic did not differ from rloo on any of 8 tasks",
@@ -375,8 +376,8 @@ def _too_little(traces: Traces, name: str) -> str:
 def _repeated_names(traces: Traces) -> bool:
     """Whether a trace has two agent instances of one name."""
     graph, n = traces.graph, traces.sizes.agents
-    pairs = np.stack([np.asarray(graph.agent_trace)[:n], np.asarray(graph.agent_name_ids)[:n]])
-    return bool(np.unique(pairs, axis=1).shape[1] < n)
+    pairs = distinct_columns(np.asarray(graph.agent_trace)[:n], np.asarray(graph.agent_name_ids)[:n])
+    return len(pairs.first) < n
 
 
 def _actions(traces: Traces) -> np.ndarray:
@@ -418,7 +419,8 @@ def _acting(column: str) -> Callable[[Traces], tuple[str, bool]]:
     def count(traces: Traces) -> tuple[str, bool]:
         graph, actions = traces.graph, _actions(traces)
         ids = np.asarray(graph.agent_name_ids if column == "name" else graph.agent_role_ids)
-        pairs = np.unique(np.stack([np.asarray(graph.trace_ids), ids[np.asarray(graph.agent_ids)]])[:, actions], axis=1)
+        agent = np.asarray(graph.agent_ids)[actions]
+        pairs = distinct_columns(np.asarray(graph.trace_ids)[actions], ids[agent]).columns
         most = int(np.bincount(pairs[0]).max(initial=0))
         word = "agent name" if column == "name" else "role"
         return f"{counted(len(np.unique(pairs[1])), word)} with an action, at most {most} in a trace", most > 1

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from graphs.distinct_columns import distinct_columns
 from graphs.event_graph import EventGraph
 from graphs.text import counted
 from graphs.traces.batch import Traces
@@ -14,7 +15,6 @@ from graphs.traces.one_place import calls_in_place
 
 if TYPE_CHECKING:
     from credit.methods.method_row import Method
-    from estimators.base import Credit
 
 __all__ = ["Rounds", "reads_rounds", "rounds_of_log"]
 
@@ -46,40 +46,14 @@ class Rounds(NamedTuple):
         """
         trace, agent = (np.asarray(ids)[: len(at)] for ids in (graph.trace_ids, graph.agent_ids))
         acts = (np.asarray(graph.action_mask) & np.asarray(graph.event_mask))[: len(at)] & (at >= 0)
-        visits = np.unique(np.stack([trace, at, agent])[:, acts], axis=1)
-        _, agents = np.unique(visits[:2], axis=1, return_counts=True)
+        visits = distinct_columns(trace[acts], at[acts], agent[acts]).columns
+        agents = distinct_columns(*visits[:2]).counts
         twice = calls_in_place(graph, at)
-        return cls(int(np.count_nonzero(agents > 1)), np.unique(np.stack([trace, at])[:, twice], axis=1).shape[1])
+        return cls(int(np.count_nonzero(agents > 1)), len(distinct_columns(trace[twice], at[twice]).first))
 
     def read(self, several: bool, one: bool) -> Rounds:
         """Those whose order moves numbers of a method, as of `reads_rounds`."""
         return Rounds(self.several if several else 0, self.one if one else 0)
-
-    def read_by(self, result: Credit, given: Collection[str]) -> str:
-        """That a result reads the order of rows in them, by its method and the options of its recursion; else "".
-
-        Args:
-          result: of a method on the batch.
-          given: names of evidence that the batch has.
-
-        Examples:
-          >>> import credit
-          >>> graph, reward, rows = credit.from_columns(
-          ...     group=[0] * 2, trace=["a"] * 2, reward=[1.0] * 2, evidence={"value": [0.5] * 2})
-          >>> results = [credit.gae(graph, reward, value=rows.evidence["value"], lambda_=x) for x in (0.5, 1.0)]
-          >>> [Rounds(several=1).read_by(result, ["value"])[:28] for result in results]
-          ['gae reads which action comes', '']
-        """
-        from credit.methods.registry import METHODS  # it loads every method, and `credit validate` needs none
-
-        method, how = METHODS.get(result.source), result.recursion
-        if method is None or self == Rounds():
-            return ""
-        options: dict[str, Any] = {} if how is None else {"along": how.along}
-        for name in ("discount", "lambda_") if how is not None else ():
-            options[name] = float(np.min(np.asarray(getattr(how, name))))
-        said = self.read(*reads_rounds(method, options, given)).said
-        return said and f"{result.source} {said}"
 
     @property
     def said(self) -> str:

@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +14,9 @@ import numpy as np
 from credit.methods.absent_outcomes import found_instead, no_outcome, spoilt_rows
 from credit.methods.own_results import check_type
 from credit.methods.published import find_method
-from credit.methods.units_apart import alike_in_log
 from credit.reports.own_outcomes import adds_outcomes, has_agent_outcomes, of_agents
 from credit.reports.trace_returns import outweighed, precision_note, precision_notes
-from credit.tables.batch_rows import RowNames, Rows, as_traces
+from credit.tables.batch_rows import Rows, as_traces
 from estimators.options import checked_options, takes_key
 from graphs.argument_kinds import checked_kinds, hints_of
 from graphs.errors import CreditError, MissingColumnWarning, PrecisionWarning, UnusedRewardsWarning
@@ -77,7 +76,8 @@ def run(
       traces: what `credit.read` returns, or the `Rows` of `credit.from_columns`.
       method: a name (`credit methods` lists them), an entry of `credit.METHODS`, or your own function
         `fn(graph, reward, *, event_reward=None, ...) -> Credit`. Of your own function, keyword-only parameters without
-        a default are evidence that it needs; their names are keys of `graphs.traces.schema.EVENT_EVIDENCE`.
+        a default are evidence that it needs: keys of `graphs.traces.schema.EVENT_EVIDENCE`, among them `own_number`,
+        a number of your own; or others, which you pass as arrays.
       evidence: names of further evidence to take from the log, which the method can do without.
       **arguments: options of the method, such as `lambda_=0.0`, and arrays that replace evidence of the log, such as
         `value=values`: in the order of events, as those of `Rows.evidence`, which is not that of a trainer's rows.
@@ -114,7 +114,7 @@ def run(
     rows, traces = traces if isinstance(traces, Rows) else None, as_traces(traces)
     expect_outcomes(traces)
     if rows is not None:
-        _refuse_row_order(rows, arguments)
+        _refuse_row_order(rows, arguments, {*EVENT_EVIDENCE, *Request.of(method).needs} - TRACE_EVIDENCE.keys())
     credit, taken = _computed(traces, method, evidence, arguments)
     taken = taken if rows is None else rows.known(taken)
     results = credit.credit - credit.baseline, credit.valid
@@ -126,7 +126,7 @@ def run(
         notes = [precision_note([str(name) for name in rows.names.groups.take(new).to_pylist()])] if len(new) else []
     for note in notes:
         warnings.warn(note, PrecisionWarning, stacklevel=3)
-    for words in _what_is_missing(traces, method, arguments, None if rows is None else rows.names):
+    for words in _what_is_missing(traces, method, arguments, rows):
         warnings.warn(words, MissingColumnWarning, stacklevel=3)
         if rows is not None:
             rows.names.told.add(words)
@@ -137,29 +137,18 @@ def run(
 
 
 def _what_is_missing(
-    traces: Traces, method: str | Method | Callable[..., Credit], options: Mapping[str, Any], names: RowNames | None
+    traces: Traces, method: str | Method | Callable[..., Credit], options: Mapping[str, Any], rows: Rows | None
 ) -> list[str]:
     """What is said of columns by which a method compares and which tell nothing apart, and of an order untold."""
     from credit.methods.method_row import Method
-    from credit.untold_order import reads_untold, traces_untold
-    from credit.values_at_once import Rounds, reads_rounds, rounds_of_log
+    from credit.missing_columns import missing_in_log, missing_in_rows
 
     known, name = find_method(method) if isinstance(method, str) else method, Request.of(method).name
     if not isinstance(known, Method):
         return []
-    alike = alike_in_log(traces, known.columns_with(options))
-    if names is None:
-        rounds = rounds_of_log(traces)
-        untold = reads_untold(name, traces_untold(traces, known, options, traces.evidence))
-    else:
-        rounds = Rounds(*names.at_once)
-        untold = f"{name} reads {names.untold}" if names.untold and known.reads_order(options, traces.evidence) else ""
-    rounds = rounds.read(*reads_rounds(known, options, {*traces.evidence, *options}))
-    return [
-        *(f"{name} compares by the {column}, and {said}" for column, said in alike.items()),
-        *([untold] if untold else []),
-        *([f"{name} {rounds.said}"] if rounds.said else []),
-    ]
+    if rows is None:
+        return missing_in_log(traces, name, known, options)
+    return missing_in_rows(rows.names, rows.evidence, name, known, options)
 
 
 def rewarded(traces: Traces) -> int:
@@ -215,16 +204,17 @@ def run_part(
     return _computed(traces, method, evidence, arguments)[0]
 
 
-def _refuse_row_order(rows: Rows, arguments: Mapping[str, Any]) -> None:
-    """Refuse arrays of evidence that may be in the order of rows, where that is not the order of events."""
+def _refuse_row_order(rows: Rows, arguments: Mapping[str, Any], of_events: Collection[str]) -> None:
+    """Refuse arrays of these names that may be in the order of rows, where that is not the order of events."""
     count = len(rows.event)
     moved = rows.events != count or not np.array_equal(rows.event, np.arange(count))
-    for name in arguments.keys() & EVENT_EVIDENCE.keys() if moved else ():
+    for name in arguments.keys() & {*of_events} if moved else ():
         array = arguments[name]
         if getattr(array, "shape", ()) == (count,) and not any(array is known for known in rows.evidence.values()):
+            own = name if name in EVENT_EVIDENCE else "own_number"
             raise CreditError(
                 f"{name} has {count} numbers, one for each row, and a method takes one for each of {rows.events}"
-                f" events, in their order; pass it to credit.from_columns, as evidence={{{name!r}: ...}}"
+                f" events, in their order; pass it to credit.from_columns, as evidence={{{own!r}: ...}}"
             )
 
 
@@ -238,7 +228,8 @@ def _computed(
     validate_ids(traces.graph)
     request = Request.of(method)
     request.check_names(arguments)
-    arrays = request.arrays(traces, evidence, {name: arguments[name] for name in arguments if name in EVIDENCE})
+    given = {name: array for name, array in arguments.items() if name in {*EVIDENCE, *request.needs}}
+    arrays = request.arrays(traces, evidence, given)
     options = {name: value for name, value in arguments.items() if name not in arrays}
     try:
         keyed = with_key(request.fn, traces, options, arrays)
@@ -515,7 +506,10 @@ def missing_evidence(traces: Traces, needs: Iterable[str]) -> dict[str, str]:
       {'value': 'add "value": NUMBER to the event when a critic scored the prefix'}
     """
     lacking = [name for name in needs if name not in traces.evidence or not traces.evidence[name].mask.any()]
-    return {name: EVIDENCE[name].how_to_log if name in EVIDENCE else "see the method's page" for name in lacking}
+    return {name: EVIDENCE[name].how_to_log if name in EVIDENCE else _HOW_TO_PASS.format(name) for name in lacking}
+
+
+_HOW_TO_PASS = "logs have no such key: call it own_number, which any column may be, or pass {}=ARRAY, a number an event"
 
 
 def keywords_of(fn: Callable[..., Any]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from graphs.event_graph import EventGraph
 from graphs.structure.host_ids import distinct
 from graphs.traces.batch import Traces
 
-__all__ = ["NO_TURNS", "acting_units", "alike_in_log", "alike_units", "lacks_turns"]
+__all__ = ["NO_TURNS", "acting_units", "alike_in_log", "alike_in_rows", "alike_units", "lacks_turns"]
 
 NO_TURNS = "every agent has one turn, though some act several times: state a column 'turn'"
 
@@ -55,20 +55,27 @@ def alike_units(graph: EventGraph, columns: Collection[str], *, of_log: bool = T
 
 
 def alike_in_log(traces: Traces, columns: Collection[str]) -> dict[str, str]:
-    """As `alike_units`, and of a table or columns that state no turns: all rows of an agent are then one turn.
+    """As `alike_in_rows` of a table or of columns. Other logs show where a turn ends, by what an agent got between."""
+    return (alike_in_rows if _of_rows(traces) else alike_units)(traces.graph, columns)
 
-    Other logs show where a turn ends, by what an agent got in between.
-    """
-    alike = alike_units(traces.graph, columns)
-    if "turn" in columns and "turn" not in alike and lacks_turns(traces):
+
+def alike_in_rows(graph: EventGraph, columns: Collection[str]) -> dict[str, str]:
+    """As `alike_units`, of rows that may state no turns: all rows of an agent are then one turn."""
+    alike = alike_units(graph, columns)
+    if "turn" in columns and "turn" not in alike and _have_one_turn(graph):
         alike["turn"] = NO_TURNS
     return alike
 
 
 def lacks_turns(traces: Traces) -> bool:
     """Whether these are of tables or columns that state no turns, though an agent acts several times."""
-    if traces.traces["format"].unique().to_pylist() not in (["table"], ["columns"]):
-        return False
-    units = acting_units(traces.graph)
-    acts = np.asarray(traces.graph.action_mask) & np.asarray(traces.graph.event_mask)
+    return _of_rows(traces) and _have_one_turn(traces.graph)
+
+
+def _of_rows(traces: Traces) -> bool:
+    return traces.traces["format"].unique().to_pylist() in (["table"], ["columns"])
+
+
+def _have_one_turn(graph: EventGraph) -> bool:
+    units, acts = acting_units(graph), np.asarray(graph.action_mask) & np.asarray(graph.event_mask)
     return units["turns"] == units["agents"] < int(np.count_nonzero(acts))

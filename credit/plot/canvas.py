@@ -28,6 +28,7 @@ __all__ = [
     "CYCLE",
     "GREY",
     "INK",
+    "LEAST_NUMBERS",
     "ORANGE",
     "TEXT",
     "grow",
@@ -38,6 +39,7 @@ __all__ = [
     "new_figure",
     "plain_axes",
     "plain_logs",
+    "share_axis",
     "zero_axis",
 ]
 
@@ -180,6 +182,18 @@ def zero_axis(axes: Axes, values: Iterable[float], least: float | None = None) -
     axes.set_xscale("symlog", linthresh=places[0])
     axes.set_xlim(0, max(places[-1], axes.get_xlim()[1]))
     axes.set_xticks([0, *places], ["0", *(f"{place:,.12g}" for place in places)])
+
+
+NEAR = 0.8
+"""An axis that ends at 1 begins near the least number where all are above this, else at 0 or less."""
+
+
+def share_axis(axes: Axes, values: Iterable[float]) -> None:
+    """An axis along x that ends at 1, as shares and ranks do."""
+    least = min((value for value in values if np.isfinite(value)), default=0.0)
+    start = min(0.9, np.floor(20 * least) / 20) if least >= NEAR else min(0.0, least)
+    axes.set_xlim(start - 0.05 * (1 - max(0.0, start)), 1 + 0.05 * (1 - max(0.0, start)))
+    axes.locator_params(axis="x", min_n_ticks=LEAST_NUMBERS)
 
 
 def grow(figure: Figure) -> None:

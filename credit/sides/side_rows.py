@@ -83,8 +83,7 @@ class SideDifference:
         differ alike, or those of a side are alike and not all of both sides are from 0 to 1, these at an end. Of a
         part, as success is one, it ends at −1 and 1.
       p: of the test that the sides are alike, over tasks; None where too few have a number or differ. What a change is
-        judged by, `FIRST`, is tested on its own, and by Holm's method among themselves what else is asked of one, and
-        all that `is_other`.
+        judged by, `FIRST`, is tested on its own, and by Holm's method what else a head tells, and the rest.
       least: the least p that a test could give before Holm's method, whatever the sides; None likewise.
       seen: the least difference that would stand out in 4 of 5 cases by such a test at 5 % over `rows`, in the
         direction that is harder to see; None where there is no interval.
@@ -159,17 +158,20 @@ class SideDifference:
             self = dataclasses.replace(self, here=here)
         if math.isnan(p):
             return dataclasses.replace(self, p=None, rows=rows + 1)
+        return dataclasses.replace(self, p=p, alone=self.p)._seen_by(rows)
+
+    def raised(self, times: float, parts: int) -> SideDifference:
+        """The same with its p-values so many times as large, as of one part of several."""
+        p, here = (None if one is None else min(one * times, 1.0) for one in (self.p, self.here))
+        return dataclasses.replace(self, p=p, here=here)._seen_by(self.rows * parts)
+
+    def _seen_by(self, rows: int) -> SideDifference:
         seen, ratio = self.seen, self.ratio
-        if self.needed is not None:
+        if self.needed is not None and self.p is not None:
             seen = None if seen is None else self.needed.seen(rows)
             if ratio is not None and ratio.seen is not None:
                 ratio = dataclasses.replace(ratio, seen=math.exp(self.needed.seen(rows)))
-        return dataclasses.replace(self, p=p, alone=self.p, rows=rows, seen=seen, ratio=ratio)
-
-    def raised(self, times: float) -> SideDifference:
-        """The same with its p-values so many times as large, as one part of several."""
-        p, here = (None if one is None else min(one * times, 1.0) for one in (self.p, self.here))
-        return dataclasses.replace(self, p=p, here=here)
+        return dataclasses.replace(self, rows=rows, seen=seen, ratio=ratio)
 
     @property
     def name(self) -> str:

@@ -62,6 +62,11 @@ class VerdictChange:
     of_any: float = 1.0
     shares: tuple[float, float] = (math.nan, math.nan)
 
+    def raised(self, times: float, parts: int) -> VerdictChange:
+        """The same with its p-value so many times as large, as of one part of several."""
+        p = None if self.p is None else min(self.p * times, 1.0)
+        return dataclasses.replace(self, p=p, tests=self.tests * parts)
+
     @property
     def stands_out(self) -> bool:
         """Whether it differs beyond chance."""

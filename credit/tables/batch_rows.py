@@ -12,8 +12,8 @@ import jax
 import numpy as np
 import pyarrow as pa
 
+from credit.missing_columns import missing_in_rows_of
 from credit.tables.column_teams import Team
-from credit.values_at_once import Rounds
 from estimators.base import Credit, check_batch
 from graphs.errors import CreditError, MissingColumnWarning, UnusedRewardsWarning
 from graphs.event_graph import Array, EventGraph
@@ -154,8 +154,7 @@ class Rows:
 
         Warns:
           UnusedRewardsWarning: rows have rewards of their own, and a `Credit` has the outcomes alone.
-          MissingColumnWarning: a `Credit` reads which action comes next, and agents act at once. `credit.run` may have
-            said so before.
+          MissingColumnWarning: as of `credit.run`, for a `Credit` of a direct call.
 
         Examples:
           >>> import credit
@@ -173,9 +172,9 @@ class Rows:
                     text = f"event_reward of {counted(unpaid, 'row')} is not used: {result.source} has outcomes alone; "
                     text += "pass event_reward=rows.event_reward to the method, if it takes it"
                     warnings.warn(text, UnusedRewardsWarning, stacklevel=2)
-                said = Rounds(*self.names.at_once).read_by(result, self.evidence)
-                if said and said not in self.names.told:
-                    warnings.warn(said, MissingColumnWarning, stacklevel=2)
+                for said in missing_in_rows_of(result, self.names, self.evidence):
+                    if said not in self.names.told:
+                        warnings.warn(said, MissingColumnWarning, stacklevel=2)
         if not hasattr(values, "shape"):
             kind = type(values).__name__
             raise CreditError(

@@ -38,7 +38,14 @@ from credit.tables.column_values import (
     unlike_indices,
 )
 from credit.tables.copied_rows import copied_rows
-from credit.tables.row_order import order_of_turns, rounds_at_once, rounds_of_places, rows_in_order, untold_order
+from credit.tables.row_order import (
+    moments_of_places,
+    order_of_turns,
+    rounds_at_once,
+    rounds_of_places,
+    rows_in_order,
+    untold_order,
+)
 from credit.tables.row_segments import Segments
 from credit.tables.row_tokens import SAMPLED, tokens_of_rows
 from graphs.argument_kinds import checked_kinds
@@ -120,11 +127,11 @@ def from_columns(
         counts 0, and a warning says in how many rows; NaN is refused, but of pandas, where it is null.
       turn: a label of the row's turn, distinct within its agent instance: a round in which two agents act is two turns.
         Default: one turn an instance, since columns do not say what activated it anew (`docs/data-model.md`): where a
-        method compares turns, `credit.run` and `RowAdvantages` warn, and a direct call does not.
+        method compares turns, `credit.run`, `RowAdvantages` and `rows.gather` warn.
       order: the place of each row within its trace, integers, floats or times. Agents whose rows have one place act at
         once: the `event_reward` of each row counts for all of them, and they stand by the agents' names. An agent's
         rows of one place keep the order given. Some methods read who comes next, as `gae` with a discount; of these
-        `credit.run` warns where agents act at once, and a direct call does not.
+        `credit.run`, `RowAdvantages` and `rows.gather` warn where agents act at once.
         Default: rows stand one after the other, in the order given.
       event_type: the type of each row, a name or number of `EventType`. Default: `message`.
       action: whether a policy of the team chose the row. Default: by its type, as `EventType` members of
@@ -139,8 +146,8 @@ def from_columns(
         (`graphs.replay_clusters`); group-relative methods heed it. With `agent_reward` an agent's outcome is its
         trace's `reward` plus its `agent_reward`; who lacks one has none. Where `reward` is left out, the second is it.
         `token_ids` with `token_log_probs`, a list a row, and of padded arrays [N, L] `token_mask`, True where the
-        policy generated the token, serve one check: of traces and rows that stand again. Without them one that stands
-        again alone is not told from an honest one, and not named.
+        policy generated the token, serve one check: of traces and rows that stand again. Without them, and without an
+        `order` of a clock finer than a second, one that stands again alone is not told from an honest one.
       events, traces, agents: padded sizes, so that every batch compiles to the same shape. Default:
         `graphs.padding.bucket` of the content, or of `events` where only that is given. With `events`, masks that the
         columns may need are arrays in every batch.
@@ -180,7 +187,8 @@ def from_columns(
         warnings.warn(f"{alike} are spelt almost alike, and count as several", stacklevel=3)
     graph, outcome, rows = result
     places = None if order is None else rounds_of_places(order, rows.names.rows)[rows.event]
-    copied = copied_rows(rows, beside=None if places is None else {"order": places})
+    beside = {} if places is None else {"order": places, "time": moments_of_places(order, np.arange(len(places)))}
+    copied = copied_rows(rows, beside=beside)
     if copies := copied.twice or copied.untold:
         warnings.warn(f"the batch has {copies}: leave them out", stacklevel=3)
     if copied.filling:
@@ -477,7 +485,9 @@ def _evidence(column: str, columns: Mapping[str, Any], n: int, by_trace: Segment
         if column in TOKEN_COLUMNS:
             problem = "has a list for each row; expected numbers of rows: `estimators.tokens` takes arrays of tokens"
             raise ColumnError(column, [], problem)
-        raise ColumnError(column, [], f"is not evidence of any method; expected one of {', '.join(sorted(known))}")
+        names = ", ".join(sorted(known))
+        own = "own_number is a number of your own"
+        raise ColumnError(column, [], f"is not evidence of any method; expected one of {names}; {own}")
     kind = known[column].kind
     if kind == "id":
         ids, present = _stated_ids(column, values, n)

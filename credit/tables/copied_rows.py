@@ -57,8 +57,8 @@ def copied_rows(
     Args:
       rows: of `credit.from_columns`.
       places: of the rows in the batch, [N]. Default: they are the batch.
-      beside: what is known of each row besides, numbers [N] by name: `order`, `policy_version`, and what is measured,
-        NaN where it is not: `tokens` that it wrote and `log_ratio`.
+      beside: what is known of each row besides, numbers [N] by name: `order`, of which `time` has the seconds,
+        `policy_version`, and what is measured, NaN where it is not: `tokens` that it wrote and `log_ratio`.
     """
     beside = beside or {}
     lengths = {name: column for name, column in beside.items() if name in ("tokens", "log_ratio")}
@@ -66,7 +66,7 @@ def copied_rows(
     turn, agent = (np.asarray(ids)[rows.event] for ids in (graph.turn_ids, graph.agent_ids))
     if count == 0:
         return Copied(0)
-    copied, sampled = _again_by_numbers(rows, places, lengths)
+    copied, sampled = _again_by_numbers(rows, places, lengths, beside.get("time", np.full(count, np.nan)))
     if copied:
         return copied
     if not len(sampled[0]) and int(turn.max()) + 1 == count:  # numbered over the batch, without gaps
@@ -138,7 +138,7 @@ def _real_numbers(measured: Iterable[np.ndarray], count: int) -> np.ndarray:
 
 
 def _again_by_numbers(
-    rows: Rows, places: np.ndarray | None, lengths: Mapping[str, np.ndarray]
+    rows: Rows, places: np.ndarray | None, lengths: Mapping[str, np.ndarray], times: np.ndarray
 ) -> tuple[Copied | None, tuple[np.ndarray, np.ndarray]]:
     """The traces of `repeated_traces`, which compares those of groups, or else the events of `sampled_again`."""
     graph, of_event, tokens = rows.names.graph, rows.names.rows, rows.names.sampled
@@ -160,9 +160,8 @@ def _again_by_numbers(
     as_passed = dataclasses.replace(graph, trace_ids=np.argsort(order)[trace], group_ids=group)
     again, first = (order[of] for of in repeated_traces(as_passed, outcome[order], [*stated.values(), *text], measured))
     sampled = again[:0], again[:0]
-    if not len(again) and tokens is not None:
-        untimed = np.full(len(trace), np.nan)
-        (again, first), sampled = sampled_again(graph, outcome, [*stated.values()], tokens, untimed)
+    if not len(again):
+        (again, first), sampled = sampled_again(graph, outcome, [*stated.values()], tokens, times[of_event])
     if not len(again):
         return None, sampled
     copy, original = (int(place[np.flatnonzero(trace == of[0])[0]]) for of in (again, first))

@@ -70,8 +70,6 @@ def ending_again(content: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np
     task = group[original]
     if (task != group[copies])[~own].any() or len(np.unique(group[copies])) != len(np.unique(task)):
         return nothing, nothing
-    if not own.any() and (task == group[begin - 1]).all():  # the last task goes on
-        return nothing, nothing
     tasks = np.unique(task)
     chance = -_log_ways(len(np.unique(group[:begin])), len(tasks))
     for one in tasks:

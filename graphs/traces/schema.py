@@ -190,6 +190,11 @@ EVENT_EVIDENCE: dict[str, EvidenceKey] = {
         "a key of the log's own, such as a shift or a curriculum; actions of one key are compared by `by=key`",
         'add "key": STRING to the event; of a table, any column is the key: --columns key=COLUMN',
     ),
+    "own_number": EvidenceKey(
+        "float",
+        "a number of the log's own, which methods of your own take as `own_number`; no other method reads it",
+        'add "own_number": NUMBER to the event; of a table, any column is it: --columns own_number=COLUMN',
+    ),
     "proposal": EvidenceKey(
         "id",
         "the proposal that the action works on, such as a design or a question; equal proposals are compared",

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from credit.cli import cli
+from credit.doctor.ranked_verdicts import ranked_verdicts
 from credit.doctor.verdict_channels import with_outcomes
 from credit.doctor.verdict_errors import verdict_errors
 from credit.metrics.trace_metrics import success_of_traces
@@ -150,3 +151,23 @@ def test_sides_of_which_few_were_looked_at_are_not_compared() -> None:
     row = outcomes.told_of(side_differences(traces, {"success": outcomes.metric}, side)[0])
     assert not row.is_told and row.low is None
     assert row.says() == "no change shown, since qa decided which have an outcome, on a side too few of a verdict"
+
+
+def test_ranks_of_a_judge_whose_number_people_followed_are_of_what_they_saw() -> None:
+    """Of grades, too: a judge "agrees" by those traces that its low grades made people look at."""
+    rng, records = np.random.default_rng(2), []
+    for i in range(300):
+        good = bool(rng.random() < 0.6)
+        grade = round(float(np.clip(rng.normal(0.6 if good else 0.5, 0.2), 0, 1)), 2)
+        looks = rng.random() < (0.9 if grade < 0.5 else 0.2)
+        rewards = {"grade": grade} | ({"team": float(good)} if looks else {})
+        records.append(TraceRecord(f"t{i}", f"q{i}", "x", instances={"a": Agent()}, rewards=rewards))
+        records[-1].event("e", EventType.MESSAGE, "a", action=True)
+    traces = assemble(records, reward="team")
+    (one,) = ranked_verdicts(traces)
+    assert one.chosen and one.found is None and one.worth_telling
+    assert one.in_short(True).startswith("grade ranks a succeeded trace above a failed one")
+    assert one.told().endswith("Which traces have an outcome depends on this number: of all, it may rank otherwise")
+    team = np.asarray(traces.reward, np.float64)[:300]
+    (alike,) = ranked_verdicts(with_outcomes(traces, np.where(np.isnan(team), rng.random(300) < 0.6, team)))
+    assert not alike.chosen

@@ -40,8 +40,8 @@ NOTES = (
 COSTS = "cost is in rollouts a trace; what a critic's training took is not in it"
 NO_COSTS = "no snr-cost: the evidence of every scheme is the trace itself, one rollout, so that it would repeat snr"
 LESS = (
-    "less: on the traces that both were measured on, with half of its 99 % band from 100 pairs or more. Of such bands "
-    "of 100 pairs, 97 to 98 % held the truth; ‡ of draws of its own"
+    "less: on the traces that both were measured on, with half of its 99 % band from 100 pairs or more, not corrected "
+    "for how many there are. Of such bands of 100 pairs, 97 to 98 % held the truth; ‡ of draws of its own"
 )
 PAIRS = LESS.removeprefix("less: ").replace("half of its", "its")
 SLOPE = "of log SNR on log T, up to T = {:,}, in brackets half of its 99 % interval"
@@ -55,6 +55,7 @@ LEGENDS = {
 }
 OUTSIDE = "the closed form lies outside the 99 % band"
 APART = "drawn apart from the first scheme: their bands are independent, and no order is of one draw"
+OTHERS = "of fewer or more traces than the first scheme has there; differences are on those of both"
 FEW = "; without brackets: of fewer than 100 pairs, and without a band"
 
 
@@ -87,7 +88,8 @@ FEW = "; without brackets: of fewer than 100 pairs, and without a band"
     default="normal",
     show_default=True,
     metavar="NAME",
-    help="Noise of outcomes: normal; heavy, of tails, as much variance; or your f(rng, shape) as [NAME=]module:name.",
+    help="Noise of outcomes: normal; heavy, of tails, as much variance; or your f(rng, shape) as [NAME=]module:name. "
+    "One a run: `bench table` and `bench plot` join runs.",
 )
 @click.option("--quick", is_flag=True, help="Use fewer draws, and T up to 1,000: about half a minute.")
 @click.option(
@@ -203,6 +205,7 @@ def _notes(report: Report, few: bool) -> dict[str, str]:
         "less": LESS.removeprefix("less: ") + FEW * few,
         "": "T decisions a trace",
         "*": f"* {OUTSIDE}",
+        "†": f"† {OTHERS}",
         "‡": f"‡ {APART}",
     }
 
@@ -218,7 +221,16 @@ def _marks(report: Report) -> dict[tuple[str, int, int], str]:
     """What stands beside each point, by scheme, group and length."""
     apart = {(d.scheme, d.group, d.length) for d in report.differences if not d.traces}
     places = {(p.scheme, p.group, p.length): p for p in report.points}
-    return {place: "*" * (p.agrees is False) + "‡" * (place in apart) for place, p in places.items()}
+    traces = {place: p.traces for place, p in places.items()}
+    others = {
+        (d.scheme, d.group, d.length)
+        for d in report.differences
+        if d.traces and traces[d.scheme, d.group, d.length] != traces[d.first, d.group, d.length]
+    }
+    return {
+        place: "*" * (p.agrees is False) + "†" * (place in others) + "‡" * (place in apart)
+        for place, p in places.items()
+    }
 
 
 def _numbers(report: Report) -> list[Measured]:
@@ -332,7 +344,7 @@ def _table(report: Report, group: int) -> Table:
     marked, (places, _) = _marks(report), report.places()
     at_last = {p.scheme: p for p in sorted(points, key=lambda point: point.length)}
     closed = decimals(p.theory for p in at_last.values() if p.theory is not None)
-    apart = any("‡" in mark for (_, size, _), mark in marked.items() if size == group)
+    shown = {sign for (_, size, _), of in marked.items() if size == group for sign in of}
     for name in dict.fromkeys([p.scheme for p in points] + [r.scheme for r in refused]):
         of_scheme = {p.length: p for p in points if p.scheme == name}
         line = next((f for f in report.fits if (f.scheme, f.group) == (name, group)), None)
@@ -353,8 +365,8 @@ def _table(report: Report, group: int) -> Table:
         runs = SCHEMES[name].method if name in SCHEMES else next((s for s in SCHEMES if SCHEMES[s].method == name), "")
         table.add_row(words(name), words(runs), *cells.values(), slope, form, whole, *[cost] * costs)
     fitted = min(max(lengths), 10_000)
-    outside = any(p.agrees is False for p in points)
-    marks = f"* {OUTSIDE}\n" * outside + f"‡ {APART}\n" * apart
+    meanings = {"*": OUTSIDE, "†": OTHERS, "‡": APART}
+    marks = "".join(f"{sign} {text}\n" for sign, text in meanings.items() if sign in shown)
     table.caption = marks + (
         f"slope: {SLOPE.format(fitted)}; of the form: "
         "that of the closed form\nclosed form: SNR by formula at the last T, in brackets the measured one over it"

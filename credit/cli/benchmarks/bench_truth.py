@@ -44,7 +44,7 @@ NOTES = (
     "in brackets: 95 % intervals over groups of traces, none below 40",
     "less: on the same logs, over the decisions that both answer; of sign, over those where neither is 0",
 )
-OF_PAIRS = ", with 95 % intervals of pairs where five or more groups differ"
+OF_PAIRS = ", with 95 % intervals of pairs where five or more groups differ, not corrected for how many there are"
 LEGENDS = {name: text for name, _, text in (note.partition(": ") for note in NOTES)}
 
 

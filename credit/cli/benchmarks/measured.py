@@ -25,6 +25,7 @@ __all__ = [
     "EQUAL",
     "LEFT_OUT",
     "MARKS",
+    "OF_MEDIANS",
     "OPTIONS",
     "REAL",
     "REFUSED",
@@ -55,6 +56,8 @@ INDEPENDENT = {
     "train": "seeds",
 }
 """What the independent samples of an interval are, by benchmark, and of its differences where these have others."""
+OF_MEDIANS = "by interpolated order statistics"
+"""How the intervals of training were found (`graphs.task_means.median_interval`)."""
 EQUAL = "equal"
 """In the cells of differences that are 0 but for rounding, and in files their mark."""
 LEFT_OUT = "left out"
@@ -324,11 +327,12 @@ def brackets(numbers: Sequence[Measured]) -> list[str]:
             if number.independent and kind:
                 of.setdefault(kind, set()).add(number.independent)
     lines = []
-    for (sure, _), of in sorted(found.items()):
+    for (sure, bench), of in sorted(found.items()):
         counts = (" to ".join(f"{k:,}" for k in sorted({min(many), max(many)})) for many in of.values())
         over = " and ".join(f"{ends} {kind}" for ends, kind in zip(counts, of, strict=True))
+        how = f", {OF_MEDIANS}" * (bench == "train")
         lines.append(
-            f"in brackets {half}{100 * sure:.2g} % interval{'' if half else 's'}{f' over {over}' if over else ''}"
+            f"in brackets {half}{100 * sure:.2g} % interval{'' if half else 's'}{f' over {over}' if over else ''}{how}"
         )
     return lines
 

@@ -72,9 +72,16 @@ def _print(console: Console, advice: Advice) -> None:
     for row in advice.commands:
         if row not in others:
             say_command(*row)
-    why_of = {branch.method: branch.why for branch in advice.branches if branch.method}
-    if advice.trial.method in why_of:
-        say(f"why: {why_of[advice.trial.method]}")
+    doubt = advice.trial.unless and f": {advice.trial.unless}"
+    why_of = {
+        branch.method: branch.why.replace(doubt, ", as said first") if doubt else branch.why
+        for branch in advice.branches
+        if branch.method
+    }
+    trained = advice.trial.method
+    if trained in why_of:
+        say(f"why: {why_of[trained]}")
+        why_of[trained] = "as said above"
     for kind, why in advice.trial.refused.items():
         say(f"no {kind}: {why}")
     if advice.trained_with:
@@ -90,7 +97,8 @@ def _print(console: Console, advice: Advice) -> None:
     absent = [branch.unit for branch in advice.branches if branch.why == NO_UNITS]
     for branch in advice.branches:
         if branch.unit not in absent:
-            table.add_row(branch.unit, words(branch.stated), branch.method or "–", words(branch.why))
+            why = why_of.get(branch.method, branch.why)
+            table.add_row(branch.unit, words(branch.stated), branch.method or "–", words(why))
     console.print(table, width=console.width)  # of sentences, which files have wrapped, too
     if absent:
         say(f"nothing to compare in these logs: {', '.join(absent)}")

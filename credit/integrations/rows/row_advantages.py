@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from credit.doubts_of_log import SAW_ACTION, saw_action
 from credit.integrations.rows.row_columns import (
     SAME,
     as_labels,
@@ -57,6 +58,7 @@ from credit.reports.trace_returns import UNRESOLVED, outweighed
 from credit.tables.column_values import PAID, in_range, lost_to_type, nulls, unlike_indices
 from credit.tables.copied_rows import Copied, copied_rows
 from credit.tables.row_order import (
+    moments_of_places,
     order_of_turns,
     rounds_at_once,
     rounds_of_places,
@@ -757,6 +759,8 @@ class RowAdvantages:
             raise CreditError(f"method {self.name!r} {faults[0]}")
         if untold:
             texts["untold"] = f"reads {untold}"
+        if "value" in self.needs and saw_action(batch.graph, batch.evidence):
+            texts["saw"] = f"reads value, and {SAW_ACTION}"
         of_agents = np.nan_to_num(batch.columns.get("agent_reward", 0.0))
         if twice := np.count_nonzero((of_agents != 0) & (batch.columns["reward"] != 0)):
             often = f"both are other than 0 in {twice} of {counted(rows, 'row')}"
@@ -922,6 +926,7 @@ def _beside(batch: Batch, n: int, order: Any, wrote: Any, log_ratio: Any, places
     known = {name: batch.columns[name] for name in ("policy_version",) if name in batch.columns}
     if order is not None:
         known["order"] = np.unique(np.asarray(on_host(order)), return_inverse=True)[1][places]
+        known["time"] = moments_of_places(order, np.arange(n)[places])
     if wrote is not None:
         known["tokens"] = np.asarray(on_host(wrote.sum(1)))[places]
     if log_ratio is not None:

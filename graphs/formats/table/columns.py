@@ -104,7 +104,7 @@ def find_columns(source: Source, columns: Mapping[str, str]) -> tuple[dict[str, 
             expected = f"a column that the table has: {listed_names(names)}{hint}"
             raise TraceError(Problem("missing-column", source.name, 1, ours, f"column {theirs!r}", expected))
         column_of[ours] = theirs
-    taken = {theirs for ours, theirs in column_of.items() if ours != "key"}  # to be compared by changes no meaning
+    taken = {theirs for ours, theirs in column_of.items() if ours not in ("key", "own_number")}  # of no other meaning
     read = {ours: theirs for ours, theirs in column_of.items() if ours in KNOWN or is_named(ours)}
     others = {text_key(ours): theirs for ours, theirs in column_of.items() if ours not in read}
     column_of = read | {ours: theirs for ours, theirs in others.items() if ours in FAILED}  # others are texts

@@ -1084,6 +1084,31 @@ def test_what_is_no_result_of_a_benchmark_is_named(tmp_path: Path) -> None:
         assert refused.exit_code == 1 and words in refused.stderr, refused.output
 
 
+def test_a_name_stands_for_one_text_of_its_module_and_a_function_for_one_name(tmp_path: Path) -> None:
+    """A function was edited between two runs, and one row had numbers of both."""
+    made = "orchestration-credit 0.1.0; credit bench bias -m rloo -m 'Trim (ours)=own:trim'; own.py sha256 {}"
+    calls = {"one": made.format("a1"), "two": made.format("b2"), "third": made.format("a1").replace("m (o", "m(o")}
+    for size, (file, made_by) in enumerate(calls.items(), 2):
+        name = "Trim(ours)" if file == "third" else "Trim (ours)"
+        numbers = [Measured(method, quantity, 1.0, world="relay-and", group_size=size, bench="bias", source=made_by)
+                   for method in ("rloo", name) for quantity in ("bias", "answered")]  # fmt: skip
+        save_numbers(numbers, tmp_path / f"{file}.csv")
+    one, two, third = (str(tmp_path / f"{file}.csv") for file in calls)
+    words = f"Trim (ours) is of own.py sha256 a1 in {one} and of own.py sha256 b2 in {two}"
+    picture = ["-o", str(tmp_path / "a.svg")]
+    for call in (["table", one, two], ["plot", one, two, *picture], ["table", one, two, "-m", "T=own:trim"]):
+        refused = CliRunner().invoke(cli, ["bench", *call])
+        assert refused.exit_code == 1 and words.partition(" is ")[2] in refused.stderr, refused.output
+        accepted = CliRunner().invoke(cli, ["bench", *call, "--edited"])
+        assert accepted.exit_code == 0 and words.partition(" is ")[2] in accepted.output, accepted.output
+    others = CliRunner().invoke(cli, ["bench", "table", one, two, "-m", "rloo"])
+    assert others.exit_code == 0 and "sha256" not in others.output
+    hint = CliRunner().invoke(cli, ["bench", "table", one, third])
+    assert "Trim (ours) and Trim(ours) are both own:trim; -m 'NAME=own:trim' gives them one name" in hint.stderr
+    joined = CliRunner().invoke(cli, ["bench", "table", one, third, "-m", "T=own:trim"])
+    assert joined.exit_code == 0 and not joined.stderr and "(ours)" not in joined.stdout, joined.output
+
+
 @pytest.mark.slow
 def test_one_name_of_a_function_of_ones_own_stands_in_all_outputs(tmp_path: Path) -> None:
     """Tables and figures had "module:function" alone, and a paper's name was written into each of them by hand."""

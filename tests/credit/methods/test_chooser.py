@@ -85,6 +85,9 @@ def test_what_training_found_is_cited_as_the_stored_comparison_has_it(tmp_path: 
     tasks = {cell["task"] for cell in stored["cells"]}
     assert {task for signal, task in worse if signal == "control_c3"} == tasks and len(tasks) == 8
     assert not any(signal.startswith("control_critic") for signal, _ in better | worse)
+    assert all(
+        name in TRAINED_WITH[""] for name in {"gae", "turn_baseline"} & {cell["signal"] for cell in stored["cells"]}
+    )
     assert "no composition beat rloo on any of 8 tasks" in TRAINED_WITH[""] and "8 of 8" in TRAINED_WITH["c3"]
     assert "did not differ from rloo on any of 8 tasks" in TRAINED_WITH["coma"]
 
@@ -132,6 +135,7 @@ def test_what_has_less_variance_and_no_bias_either_stands_beside_rloo_with_its_c
     starts = ["to train: ", "why: return against", "trained with it: ", "luck: ", f"{before}: ", "or: ", "to read: "]
     places = [shown.index(f"\n{start}") for start in (*starts[1:], "unit ", "nothing to compare in these logs: ")]
     assert shown.startswith(starts[0]) and places == sorted(places) and "survey" not in shown
+    assert re.search(r"^team .* rloo +as said above *$", shown, re.MULTILINE)
     some = advice(write(tmp_path / "y.jsonl", value=lambda i, k: 0.5 if k or i else float("nan")))
     assert beside(some) == {} == beside(advice(write(tmp_path / "z.jsonl")))
     assert some.trial.refused["gae --option lambda_=1"] == "3 actions without a value would get no advantage"
@@ -685,9 +689,12 @@ def test_what_leaves_a_bias_open_is_the_condition_of_the_command(agents: bool, o
         " -o advantages.parquet"
     )
     assert agents or (first.unbiased is None and first.but == found.trial.unless and first.but in first.why)
-    lines = CliRunner().invoke(cli, ["choose", str(path)]).stdout.splitlines()
+    shown = CliRunner().invoke(cli, ["choose", str(path)]).stdout
+    lines = shown.splitlines()
     assert lines[0] == f"first mend, or rule out: {found.trial.unless}"
     assert lines[1].startswith("then to train: credit assign ")
+    assert " ".join(shown.split()).count(open_) == 1  # it stood in `why:` and in the table, too
+    assert agents or "; may be biased, as said first)" in shown
 
 
 @pytest.mark.slow

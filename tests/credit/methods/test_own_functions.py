@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 import re
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -164,3 +168,38 @@ def test_a_published_fault_names_no_path_of_somebodys_machine(folder: Path, monk
     place = re.escape(str(Path("helpers", "broken_outside.py")))
     with pytest.raises(CreditError, match=rf"^method 'broken_outside:centred' failed at {place}:5: AttributeError: "):
         credit.run(rows, "broken_outside:centred")
+
+
+NEEDY = """import dataclasses
+import credit
+
+def less(graph, reward, *, own_number):
+    result = credit.rloo(graph, reward)
+    return dataclasses.replace(result, baseline=result.baseline + own_number)
+
+def less_of_mine(graph, reward, *, hardness):
+    return less(graph, reward, own_number=hardness)
+"""
+
+
+def test_a_column_of_ones_own_is_evidence_of_ones_own_method(folder: Path) -> None:
+    """No column, and no array of another name than those of the library's evidence, could be."""
+    (folder / "needy_own.py").write_text(NEEDY)
+    hardness = [0.25, 0.5, 0.125, 0.75]
+    columns = {"group": [*"qqqq"], "trace": [*"baba"], "agent": [*"ssss"], "reward": [1.0, 0.0, 1.0, 0.0]}
+    rows = credit.from_columns(**columns, evidence={"own_number": hardness})[2]
+    expected = [0.75, -1.5, 0.875, -1.75]
+    assert rows.gather(credit.run(rows, "needy_own:less")).tolist() == expected
+    array = np.zeros(rows.events, np.float32)
+    array[rows.event] = hardness
+    assert rows.gather(credit.run(rows, "needy_own:less_of_mine", hardness=array)).tolist() == expected
+    with pytest.raises(CreditError, match=r"'hardness': logs have no such key: call it own_number"):
+        credit.run(rows, "needy_own:less_of_mine")
+    with pytest.raises(CreditError, match=r"hardness has 4 numbers, .*from_columns, as evidence={'own_number'"):
+        credit.run(rows, "needy_own:less_of_mine", hardness=np.array(hardness))
+    table = pa.table({**columns, "hard": hardness})
+    pq.write_table(table, folder / "rows.parquet")
+    command = ["assign", "rows.parquet", "-m", "needy_own:less", "--columns", "own_number=hard", "-o", "out.csv"]
+    assert CliRunner().invoke(cli, command).exit_code == 0
+    written = csv.DictReader((folder / "out.csv").read_text().splitlines())
+    assert sorted(float(row["advantage"]) for row in written) == sorted(expected)

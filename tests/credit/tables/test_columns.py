@@ -362,7 +362,7 @@ def test_outcomes_of_agents_alone_are_zeros_for_rows_and_no_reward_in_a_log(tmp_
 def test_rewards_of_rows_that_a_direct_call_forgot_are_told_of_its_result(by_row: bool) -> None:
     """The jitted loop of the README dropped them: advantages were off by up to 1.8, and nothing warned."""
     paid, outcome = [0.5, 0.0, -0.25, 0.0], [1.0, 1.0, 0.0, 0.0]
-    ids = {"group": [0] * 4, "trace": ["a", "a", "b", "b"]}
+    ids = {"group": [0] * 4, "trace": ["a", "a", "b", "b"], "turn": [0, 1, 0, 1]}
     rewards = {"row_reward": paid} if by_row else {"reward": outcome, "event_reward": paid}
     graph, reward, rows = credit.from_columns(**ids, **rewards, evidence={"value": [0.3] * 4})
     by_values = functools.partial(credit.gae, value=rows.evidence["value"], lambda_=1.0)
@@ -378,6 +378,30 @@ def test_rewards_of_rows_that_add_up_to_nothing_are_not_called_forgotten() -> No
     graph, reward, rows = credit.from_columns(**columns, event_reward=[0.5, -0.5, 0.0, 0.0])
     with warnings.catch_warnings(action="error"):
         rows.gather(credit.rloo(graph, reward, event_reward=rows.event_reward))
+
+
+def test_a_direct_call_that_misses_a_column_or_an_order_is_told_of_it() -> None:
+    """`RowAdvantages` and `credit.run` said so of the same rows, and the loop of the README nothing."""
+    columns = {"group": [0] * 8, "trace": [*"aaaabbbb"], "agent": [*"pqpqpqpq"], "reward": [1.0] * 4 + [0.0] * 4}
+    graph, reward, rows = credit.from_columns(**columns)
+    for method, column in (("turn_baseline", "turn"), ("mgrpo", "parent")):
+        with pytest.warns(MissingColumnWarning, match=f"{method} compares by the {column}, and") as direct:
+            rows.gather(getattr(credit, method)(graph, reward))
+        with pytest.warns(MissingColumnWarning) as run:
+            result = credit.run(rows, method)
+        assert [str(one.message) for one in direct] == [str(one.message) for one in run]
+        with warnings.catch_warnings(action="error"):  # it was said
+            rows.gather(result)
+    for options in ({"mode": "question"}, {"mode": "last"}):
+        with warnings.catch_warnings(action="error"):  # no turns are compared
+            rows.gather(credit.at_grpo(graph, reward, **options))
+    graph, reward, rows = credit.from_columns(**columns, turn=[0, 0, 1, 1] * 2)
+    with warnings.catch_warnings(action="error"):
+        rows.gather(credit.turn_baseline(graph, reward))
+    trace = [0, 1, 0, 1, 2, 0, 2, 1]
+    graph, reward, rows = credit.from_columns(group=[0] * 8, trace=trace, reward=[float(name) for name in trace])
+    with pytest.warns(MissingColumnWarning, match="gae reads the order of rows, and those of a trace are scattered"):
+        rows.gather(credit.gae(graph, reward, value=np.full(graph.num_events, 0.5), lambda_=0.5))
 
 
 @pytest.mark.parametrize("call", [credit.gae, jax.jit(credit.gae, static_argnames="along")], ids=["eager", "jitted"])

@@ -506,12 +506,13 @@ def scored(seed: int, traces: int, *, steps: bool = True) -> dict[str, Any]:
 
 @pytest.mark.parametrize("new_groups", [False, True])
 @pytest.mark.parametrize(
-    ("traces", "copies", "steps"), [(200, range(8), False), (52, range(3, 50, 6), True), (16, range(4), True)]
+    ("traces", "copies", "steps"),
+    [(200, range(8), False), (52, range(3, 50, 6), True), (16, range(4), True), (16, range(12, 16), True)],
 )
 def test_a_few_traces_that_stand_again_at_the_end_are_named(
     traces: int, copies: range, steps: bool, new_groups: bool
 ) -> None:
-    """`copied` was 0 and `unbiased` 1, though no two other traces had one reward of the model."""
+    """`copied` was 0 and `unbiased` 1, though no two other traces had one reward of the model; so for the last task."""
     once = scored(0, traces, steps=steps)
     again = np.concatenate([np.flatnonzero(once["trace"] == trace) for trace in copies])
     twice = {name: np.append(column, column[again]) for name, column in once.items()}
@@ -562,6 +563,31 @@ def test_no_batch_of_a_policy_that_hardly_varies_is_taken_for_copies(seeds: rang
         }  # fmt: skip
         columns |= {"turn": turn} if seed % 4 else {}
         assert not copied_rows(built_from_columns(columns)[2]).twice, seed
+
+
+@pytest.mark.parametrize("kind", ["seconds", "times", "of the step", "whole seconds", "a replay"])
+@pytest.mark.parametrize("copies", [1, 2])
+def test_a_trace_that_stands_again_is_named_where_the_clock_of_its_order_proves_it(kind: str, copies: int) -> None:
+    """`read` named it by its times, and one or two were silent here."""
+    draw, trace = np.random.default_rng([81, copies]), np.repeat(np.arange(24), 4)
+    clock = 1.7e9 + 100 * (trace if kind != "of the step" else 0) + np.tile(range(4), 24) + draw.random((24, 4)).ravel()
+    clock = clock[np.arange(96) % 4] if kind == "of the step" else clock
+    order = np.floor(clock) if kind == "whole seconds" else clock
+    order = (1e6 * order).astype("datetime64[us]") if kind == "times" else order
+    once = {
+        "group": trace // 4,
+        "trace": trace,
+        "agent": np.tile([*"papc"], 24),
+        "reward": trace % 3 / 2.0,
+        "order": order,
+    }
+    again = np.append(np.arange(96), np.arange(4 * copies))
+    twice = {name: column[again] for name, column in once.items()} | {
+        "trace": np.append(trace, trace[: 4 * copies] + 24)
+    }
+    node = {"evidence": {"node": np.append(np.arange(96), np.arange(4 * copies))}} if kind == "a replay" else {}
+    named_where_not_unbiased(once, False)
+    named_where_not_unbiased(twice, kind in ("seconds", "times"), **node)
 
 
 def test_shuffled_rows_of_a_team_are_no_copies() -> None:

@@ -182,7 +182,7 @@ def extended_trace(**top: Any) -> Document:
         "self_rating": 0.5,
     }
     s2 |= {"agent_reward": 0.5, "key": "k2", "segment": "g1", "is_valid": False}
-    s1["solo_reward"] = 0.25
+    s1 |= {"solo_reward": 0.25, "own_number": -0.75}
     s2 |= {"alternative": "a", "stop_propensity": 0.25, "spawn_propensity": 0.5}
     s2 |= {"trainable": 0.0, "node": "n2", "anchor": "o1", "env_step": 4, "env_reward": 0.125, "format_score": 0.5}
     s1 |= {"target_propensity": 0.5, "target_support": 1, "target_value": 0.75, "completion": "y1"}

@@ -108,7 +108,7 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
         "next_anchor": 9, "key": 3, "proposal": "p", "segment": 2, "value_high": 0.5, "hindsight_log_prob": -1,
         "stop_propensity": 0.25, "spawn_propensity": 0.5, "is_valid": True, "agent_reward": 0.5, "self_rating": 0.5,
         "counterfactual_reward": 0.5, "share": 0.25, "share_stderr": 0.125, "replays": 3,
-        "replay_stderr": 0.5, "trainable": 1, "alternative": "a", "solo_reward": 0.5,
+        "replay_stderr": 0.5, "trainable": 1, "alternative": "a", "solo_reward": 0.5, "own_number": 4,
         "token_ids": [5, 6, 7], "token_mask": [True, False, True], "token_log_probs": [-0.5, -0.25],
         "token_sums_of_squares": [0.5, 1], "tree": 1, "greedy_reward": 0.5, "policy_version": 2,
         "agent_name": "A", "from": "b", "to": "c", "tool": "ls", "content_ref": "d", "status": "ok", "trusted": False,
@@ -146,7 +146,7 @@ def test_every_column_by_its_own_name_and_by_a_map(tmp_path: Path) -> None:
             "counterfactual_reward": 0.5, "share": 0.25, "share_stderr": 0.125, "replays": 3, "replay_stderr": 0.5,
             "trainable": 1, "alternative": 0, "next_anchor": 0, "key": 0, "proposal": 0, "segment": 0,
             "value_high": 0.5, "hindsight_log_prob": -1, "is_valid": 1, "agent_reward": 0.5, "self_rating": 0.5,
-            "stop_propensity": 0.25, "spawn_propensity": 0.5, "solo_reward": 0.5,
+            "stop_propensity": 0.25, "spawn_propensity": 0.5, "solo_reward": 0.5, "own_number": 4,
         }  # fmt: skip
         assert traces.tokens is not None
         assert traces.tokens.ids.tolist() == [5, 6, 7] * 2
@@ -747,3 +747,9 @@ def test_a_row_of_no_trace_is_shown_as_a_row(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "log.parquet")
     (problem,) = (problem for problem in read(tmp_path).problems if problem.kind == "missing-field")
     assert problem.field == "traj_uid" and "null in the row {" in problem.value
+
+
+def test_a_column_that_is_a_number_of_ones_own_keeps_its_meaning(tmp_path: Path) -> None:
+    rows = [{"trace": i, "group": "q", "agent": "a", "reward": i, "value": 0.5 * i} for i in range(2)]
+    traces = read(write(as_jsonl(rows), tmp_path), columns={"own_number": "value"})
+    assert traces.evidence["own_number"].listed(0, 2) == traces.evidence["value"].listed(0, 2) == [0, 0.5]
