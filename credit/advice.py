@@ -32,6 +32,7 @@ from credit.reports.trace_returns import precision_notes
 from credit.telling_apart import NOTHING_DISTINGUISHES, apart_by_events
 from estimators.composition.increments import states_twice
 from graphs.argument_kinds import checked_kinds
+from graphs.distinct_columns import distinct_columns
 from graphs.errors import CreditError, MissingColumnWarning
 from graphs.event_graph import KINDS
 from graphs.structure.host_ids import distinct
@@ -375,8 +376,8 @@ def _too_little(traces: Traces, name: str) -> str:
 def _repeated_names(traces: Traces) -> bool:
     """Whether a trace has two agent instances of one name."""
     graph, n = traces.graph, traces.sizes.agents
-    pairs = np.stack([np.asarray(graph.agent_trace)[:n], np.asarray(graph.agent_name_ids)[:n]])
-    return bool(np.unique(pairs, axis=1).shape[1] < n)
+    pairs = distinct_columns(np.asarray(graph.agent_trace)[:n], np.asarray(graph.agent_name_ids)[:n])
+    return len(pairs.first) < n
 
 
 def _actions(traces: Traces) -> np.ndarray:
@@ -404,9 +405,10 @@ def _of_kind(kind: str) -> Callable[[Traces], tuple[str, bool]]:
 
 
 def _turns(traces: Traces) -> tuple[str, bool]:
-    actions = _actions(traces)
+    actions, joint = _actions(traces), traces.graph.joint_mask
+    ends = actions if joint is None else actions[~np.asarray(joint)[actions]]  # a joint turn is one, as to methods
     turns, used = (
-        len(distinct(np.asarray(traces.graph.turn_ids)[actions])),
+        len(distinct(np.asarray(traces.graph.turn_ids)[ends])),
         len(distinct(np.asarray(traces.graph.trace_ids)[actions])),
     )
     return f"{counted(turns, 'turn')} with an action in {counted(used, 'trace')}", turns > used
@@ -418,7 +420,8 @@ def _acting(column: str) -> Callable[[Traces], tuple[str, bool]]:
     def count(traces: Traces) -> tuple[str, bool]:
         graph, actions = traces.graph, _actions(traces)
         ids = np.asarray(graph.agent_name_ids if column == "name" else graph.agent_role_ids)
-        pairs = np.unique(np.stack([np.asarray(graph.trace_ids), ids[np.asarray(graph.agent_ids)]])[:, actions], axis=1)
+        agent = np.asarray(graph.agent_ids)[actions]
+        pairs = distinct_columns(np.asarray(graph.trace_ids)[actions], ids[agent]).columns
         most = int(np.bincount(pairs[0]).max(initial=0))
         word = "agent name" if column == "name" else "role"
         return f"{counted(len(np.unique(pairs[1])), word)} with an action, at most {most} in a trace", most > 1

@@ -12,8 +12,18 @@ from graphs.event_graph import EventGraph
 from graphs.text import counted
 from graphs.traces.batch import Traces
 from graphs.traces.repeated_rows import REPEATED_ROWS
+from graphs.traces.turn_gaps import TURN_GAP
 
-__all__ = ["AT_ONE_TIME", "BREAKING", "OF_PAYMENT", "SAW_ACTION", "arrays_of", "doubts_of_log", "saw_action"]
+__all__ = [
+    "AT_ONE_TIME",
+    "BREAKING",
+    "OF_PAYMENT",
+    "SAW_ACTION",
+    "TURN_GAP",
+    "arrays_of",
+    "doubts_of_log",
+    "saw_action",
+]
 
 SAW_ACTION = (
     "value is q_value at every action that has both, as if it had been computed after the action; expected a value "
@@ -24,7 +34,7 @@ SAW_ACTION = (
 AT_ONE_TIME = "rewards-at-one-time"
 OF_PAYMENT = frozenset({AT_ONE_TIME, "outcome-again"})
 """Of these notes, those on what events were paid."""
-_OF_ORDER = frozenset({"unordered-rows", AT_ONE_TIME})
+_OF_ORDER = frozenset({"unordered-rows", AT_ONE_TIME, TURN_GAP})
 BREAKING = _OF_ORDER | OF_PAYMENT | {REPEATED_ROWS}
 """Notes on a log that leave open whether a method is unbiased in it; those of the order, of methods that read it.
 
@@ -42,9 +52,10 @@ def doubts_of_log(
     reads = method.reads_order(options, traces.evidence)
     for note in traces.problems:
         if note.kind in kinds and (reads or note.kind not in _OF_ORDER):
-            copies = note.kind == REPEATED_ROWS
-            such = f" ({counted(note.count, 'such row')})" if copies and note.count > 1 else ""
-            yield f"{f'line {note.line}' if copies else note.field} is {note.value}{such}"
+            what = {REPEATED_ROWS: "such row", TURN_GAP: "such trace"}.get(note.kind)
+            such = f" ({counted(note.count, what)})" if what and note.count > 1 else ""
+            line = {REPEATED_ROWS: f"line {note.line}", TURN_GAP: f"turn of line {note.line}"}
+            yield f"{line.get(note.kind, note.field)} is {note.value}{such}"
 
 
 def arrays_of(traces: Traces) -> dict[str, np.ndarray]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from credit.doubts_of_log import AT_ONE_TIME, OF_PAYMENT, SAW_ACTION, doubts_of_log
+from credit.doubts_of_log import AT_ONE_TIME, OF_PAYMENT, SAW_ACTION, TURN_GAP, doubts_of_log
 from credit.methods.absent_outcomes import action_counts, left_out
 from credit.methods.method_row import Method, Seen
 from credit.methods.published import find_method
@@ -30,6 +30,7 @@ from credit.reports.trace_returns import (
 )
 from credit.untold_order import UNTOLD, reads_untold, traces_untold
 from credit.values_at_once import Rounds, reads_rounds, rounds_of_log
+from graphs.distinct_columns import distinct_columns
 from graphs.errors import CreditError
 from graphs.replay_clusters import replays_elsewhere
 from graphs.text import counted
@@ -108,7 +109,7 @@ class Summary:
         untold = traces_untold(*of_order)
         self.counts.update({kind: untold[kind] for kind in UNTOLD})
         self.counts.update({"unordered": fallen, "valid": int(valid.sum()), "alone": alone})
-        kinds = OF_PAYMENT - ({AT_ONE_TIME} if untold.total() else set())  # the sentence on order has it
+        kinds = {*OF_PAYMENT, TURN_GAP} - ({AT_ONE_TIME} if untold.total() else set())  # the sentence on order has it
         self.doubts |= dict.fromkeys(doubts_of_log(*of_order[:3], kinds))
         if "value" in arrays:
             self.doubts.pop(SAW_ACTION, None)
@@ -391,8 +392,8 @@ def _of_keys(
     elif method.of_rows:
         key = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)[:n]].astype(np.int64)
     if has_raw:
-        pairs = np.unique(np.stack([key[valid], np.asarray(graph.trace_ids)[valid]]), axis=1)
-        lone = np.bincount(pairs[0], minlength=n)[key] == 1
+        pairs = distinct_columns(key[valid], np.asarray(graph.trace_ids)[valid])
+        lone = np.bincount(pairs.columns[0], minlength=n)[key] == 1
         counts["alone of a key"] = int(np.sum((lone & ~alone_mask(traces)[:n])[valid]))
     if not is_seen:
         return counts

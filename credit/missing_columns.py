@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from credit.doubts_of_log import SAW_ACTION, arrays_of, saw_action
+from credit.doubts_of_log import SAW_ACTION, TURN_GAP, arrays_of, doubts_of_log, saw_action
 from credit.methods.units_apart import alike_in_log, alike_in_rows
 from credit.values_at_once import Rounds, reads_rounds, rounds_of_log
 
@@ -50,8 +50,14 @@ def missing_in_log(traces: Traces, name: str, method: Method, options: Mapping[s
 
     alike = alike_in_log(traces, method.columns_with(options))
     untold = reads_untold(name, traces_untold(traces, method, options, traces.evidence))
-    saw = saw_action(traces.graph, arrays_of(traces))
-    return _said(name, method, alike, untold, saw, rounds_of_log(traces), options, {*traces.evidence, *options})
+    doubts = doubts_of_log(traces, method, options, {TURN_GAP})
+    gaps = [f"{name} reads the order of turns, and {gap}" for gap in doubts if gap != SAW_ACTION]
+    saw, rounds, given = (
+        saw_action(traces.graph, arrays_of(traces)),
+        rounds_of_log(traces),
+        {*traces.evidence, *options},
+    )
+    return _said(name, method, alike, untold or "".join(gaps), saw, rounds, options, given)
 
 
 def missing_in_rows(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from graphs.distinct_columns import distinct_columns
 from graphs.event_graph import EventGraph
 from graphs.text import counted
 from graphs.traces.batch import Traces
@@ -45,10 +46,10 @@ class Rounds(NamedTuple):
         """
         trace, agent = (np.asarray(ids)[: len(at)] for ids in (graph.trace_ids, graph.agent_ids))
         acts = (np.asarray(graph.action_mask) & np.asarray(graph.event_mask))[: len(at)] & (at >= 0)
-        visits = np.unique(np.stack([trace, at, agent])[:, acts], axis=1)
-        _, agents = np.unique(visits[:2], axis=1, return_counts=True)
+        visits = distinct_columns(trace[acts], at[acts], agent[acts]).columns
+        agents = distinct_columns(*visits[:2]).counts
         twice = calls_in_place(graph, at)
-        return cls(int(np.count_nonzero(agents > 1)), np.unique(np.stack([trace, at])[:, twice], axis=1).shape[1])
+        return cls(int(np.count_nonzero(agents > 1)), len(distinct_columns(trace[twice], at[twice]).first))
 
     def read(self, several: bool, one: bool) -> Rounds:
         """Those whose order moves numbers of a method, as of `reads_rounds`."""

@@ -49,7 +49,7 @@ def kept_compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a jitted function, above `jax.jit`: in commands it is compiled once for all processes.
 
     Calls give the same bits with and without. Traced by another function, on several devices, on an accelerator, or
-    with arguments that are neither arrays nor plain values, it is the jitted function.
+    with arguments that are neither arrays nor plain values, or where JAX compiles nothing, it is the jitted function.
 
     Examples:
       >>> import jax.numpy as jnp
@@ -91,6 +91,8 @@ def _compiled(lowered: jax.stages.Lowered) -> jax.stages.Compiled:
 
 def _name(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
     """A hash of all that a compiled function depends on; None where it cannot be kept."""
+    if cast(Any, jax.config).jax_disable_jit:
+        return None
     original = inspect.unwrap(function)
     if original.__module__.partition(".")[0] not in PACKAGES or "<" in original.__qualname__:
         return None  # a function within a function depends on more than its name

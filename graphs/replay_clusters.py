@@ -32,6 +32,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from graphs.distinct_columns import distinct_columns
 from graphs.errors import CreditError, expect
 from graphs.event_graph import Array, EventGraph
 
@@ -177,7 +178,7 @@ def _check_draws(
     """
     trace, group = np.asarray(graph.trace_ids), np.asarray(graph.group_ids)
     rows = np.flatnonzero(np.asarray(graph.event_mask) & np.asarray(graph.action_mask) & (node >= 0))
-    _, dense = np.unique(np.stack([group[trace[rows]], node[rows]]), axis=1, return_inverse=True)
+    dense = distinct_columns(group[trace[rows]], node[rows]).of
     agent = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_ids)]
     # The least node of the last decision that began before each one's own.
     least = np.full(len(trace), len(rows))
@@ -186,7 +187,7 @@ def _check_draws(
     earlier = np.where(same, least[begin[rows[before]]], -1)
     # Several actions may be one joint turn, in any order: one of the same agent stands for it in each trace.
     order = np.lexsort([rows, agent[rows], dense, trace[rows]])
-    _, first = np.unique(np.stack([trace[rows], dense])[:, order], axis=1, return_index=True)
+    first = distinct_columns(trace[rows][order], dense[order]).first
     chosen_rows = np.sort(order[first])
     rows, dense, earlier = rows[chosen_rows], dense[chosen_rows], earlier[chosen_rows]
     _, lead = np.unique(dense, return_index=True)
@@ -368,7 +369,7 @@ def without_independent(key: np.ndarray, cluster: np.ndarray) -> np.ndarray:
       >>> without_independent(np.array([0, 0, 1, 1]), np.array([5, 5, 5, 6])).tolist()
       [True, True, False, False]
     """
-    pairs = np.unique(np.stack([key, cluster]), axis=1)
+    pairs = distinct_columns(key, cluster).columns
     alone: np.ndarray = np.bincount(pairs[0])[key] < 2
     return alone
 

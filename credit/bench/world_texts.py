@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from credit.bench.against_truth import team_of
 from credit.bench.own_worlds import HEAVY, TEAMS, micro_world
-from credit.bench.snr_logs import WORLDS
+from credit.bench.snr_logs import WORLDS, sample_variance
 from credit.bench.snr_theory import Setting
 from credit.bench.training.learning_tasks import TASKS, LearningTask, learning_task
-from credit.methods.own_functions import function_of
-from graphs.text import counted
+from credit.methods.own_functions import function_of, load_named
+from graphs.errors import CreditError
+from graphs.text import counted, excerpt
 from graphs.worlds import KINDS, HeavyTailed, TeamWorld
 from graphs.worlds.micro.examples import MICRO
+from graphs.worlds.micro.orchestration import Micro
 
-__all__ = ["WORLDS_OF", "parameters", "world_text"]
+__all__ = ["WORLDS_OF", "bench_of", "parameters", "world_text"]
 
 WORLDS_OF: dict[str, tuple[str, ...]] = {
     "bias": (*MICRO,),
@@ -27,6 +30,26 @@ WORLDS_OF: dict[str, tuple[str, ...]] = {
 }
 """By benchmark, the names that it takes."""
 _STATED = ("topology", "agents", "events", "kind", "group_size", "link")  # of a TeamWorld: settings, or said in words
+
+
+def bench_of(world: str) -> str:
+    """The benchmark that takes a world of yours, a key of `WORLDS_OF`.
+
+    Args:
+      world: "module:name".
+
+    Raises:
+      CreditError: there is none, or no benchmark takes it.
+    """
+    kinds = {"bias": Micro, "truth": TeamWorld, "train": LearningTask, "snr": FunctionType}
+    found = load_named(world, "world", lambda value: isinstance(value, tuple(kinds.values())))
+    for bench, kind in kinds.items():
+        if isinstance(found, kind):
+            if bench == "snr":
+                sample_variance(world, 0)  # refuses other functions
+            return bench
+    expected = "a Micro, a TeamWorld, a LearningTask, or a function of noise, f(rng, shape)"
+    raise CreditError(f"world {world!r} is {excerpt(found)}; expected {expected}")
 
 
 def world_text(bench: str, world: str) -> str:

@@ -55,6 +55,7 @@ from credit.cli.replays.siblings import siblings
 from credit.cli.shared.provenance import CALL
 from credit.cli.shared.reading import REFUSED
 from credit.cli.shell_completion import completion
+from credit.cli.trust.check import check
 from credit.cli.trust.choose import choose
 from credit.cli.trust.compare import compare
 from credit.cli.trust.list_methods import methods
@@ -212,7 +213,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Measure teams": ("doctor", "card", "metrics", "costs", "decisions", "why", "if-edited", "untrusted"),
     "Assign credit": ("assign", "methods", "fit", "shapley"),
     "Compose methods": ("compose", "explain", "audit", "compare"),
-    "Check results": ("score", "bench"),
+    "Check results": ("score", "check", "bench"),
     "Files": ("convert", "schema", "completion"),
 }
 """The commands in the order of the help."""
@@ -233,7 +234,7 @@ def cli(ctx: click.Context, /) -> None:
 
 for _command in (
     validate, assign, compose, explain, audit, compare, report, view, label, traces, show, summary, metrics, costs,
-    card, doctor, decisions, why, if_edited, untrusted, methods, choose, watch, score, convert, schema, demo,
+    card, doctor, decisions, why, if_edited, untrusted, methods, choose, watch, score, check, convert, schema, demo,
     completion, fit, bench, plan, replay, shapley, siblings,
 ):  # fmt: skip
     cli.add_command(_command)

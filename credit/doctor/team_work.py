@@ -60,7 +60,7 @@ class TeamWork:
     def __init__(self, traces: Traces) -> None:
         graph, n = traces.graph, traces.sizes.events
         self.traces, self.count = traces, traces.sizes.traces
-        self.facts = facts = TeamFacts(traces)
+        self.facts = facts = TeamFacts.of(traces)
         self.agent, self.trace, self.action = facts.agent, facts.trace, facts.action
         self.kind = np.asarray(graph.event_type)[:n]
         self.owner, self.parent = np.asarray(graph.agent_trace), np.asarray(graph.agent_parent)

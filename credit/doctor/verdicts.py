@@ -20,6 +20,7 @@ from credit.reports.judged_traces import judged_traces
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.tasks import task_ids
 from graphs.dealing import dealt
+from graphs.distinct_columns import distinct_columns
 from graphs.traces.batch import Traces
 
 __all__ = ["FAILED_TRACES", "NO_VERDICT", "Suspicion", "collusion", "drift"]
@@ -161,8 +162,8 @@ def collusion(traces: Traces) -> Suspicion:
         usable = np.flatnonzero(failed & np.isfinite(verdict) & (within >= 0))
         if not len(usable):
             continue
-        strata, stratum = np.unique(np.stack([task, within])[:, usable], axis=1, return_inverse=True)
-        stratum, said, has = stratum.ravel(), verdict[usable], company[usable]
+        strata, _, stratum, _ = distinct_columns(task[usable], within[usable])
+        said, has = verdict[usable], company[usable]
         n, with_it = np.bincount(stratum), np.bincount(stratum, has)
         off = said - (np.bincount(stratum, said) / n)[stratum]
         mixed = with_it * (n - with_it) / n

@@ -39,6 +39,7 @@ def check(
     seed: int = 0,
     group_size: int | None = None,
     strict: bool = True,
+    after_law: Callable[[LawResult], None] | None = None,
 ) -> LawReport:
     """Test a method by the laws.
 
@@ -56,6 +57,7 @@ def check(
       group_size: traces of a group, from 4 to 15. None: 4, or the least that is not TOO_FEW for `fn`; the report says
         which. `equal_rewards` tries groups of 3 to 9, too.
       strict: raise where a law is broken, or untried as `fn` answered nothing; otherwise the report has both.
+      after_law: called with each result, such as to show how far it is.
 
     Returns:
       `LawReport`, one result for each law that was tried.
@@ -97,12 +99,14 @@ def check(
         if name in skip:
             continue
         if results and results[0].passed is False and results[0].law == "jit":
-            results.append(LawResult(name, None, "not tried: the method cannot be compiled", untried=True))
-            continue
-        result = subject.try_law(name, law)
+            result = LawResult(name, None, "not tried: the method cannot be compiled", untried=True)
+        else:
+            result = subject.try_law(name, law)
         if result.passed is False and any(r.passed is False for r in results if r.law == "padding_changes_nothing"):
             result = dataclasses.replace(result, detail=f"{result.detail} (or of padding: see padding_changes_nothing)")
         results.append(result)
+        if after_law is not None:
+            after_law(result)
     name = getattr(inner, "__name__", excerpt(fn))
     report = LawReport(name, tuple(results), subject.group_size, subject.centre == "untried")
     if strict and not report.passed:

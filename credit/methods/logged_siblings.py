@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from graphs.distinct_columns import distinct_columns
 from graphs.replay_clusters import first_of_decision
 from graphs.traces.batch import Traces
 
@@ -26,9 +27,8 @@ def why_no_siblings(traces: Traces) -> str:
     np.minimum.at(least, _decisions(traces)[logged], node.array[logged].astype(np.int64))
     drawn = least < np.iinfo(np.int64).max
     group = np.asarray(graph.group_ids)[np.asarray(graph.trace_ids)]
-    alternatives = np.unique(np.stack([group, context.array, least])[:, drawn], axis=1)
-    _, counts = np.unique(alternatives[:2], axis=1, return_counts=True)
-    if (counts > 1).any():
+    alternatives = distinct_columns(group[drawn], context.array[drawn], least[drawn]).columns
+    if (distinct_columns(*alternatives[:2]).counts > 1).any():
         return ""
     if not len(logged):
         return "no action has both a context and a node, without which its draw is not known from another trace's"

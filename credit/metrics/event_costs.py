@@ -117,7 +117,7 @@ COSTS_OF_EVENTS = ("tokens", "input_tokens", "tool_calls", "seconds")
 
 
 def event_costs(
-    traces: Traces, prices: Prices | None = None, facts: TeamFacts | None = None, *, of_team: bool = True
+    traces: Traces, prices: Prices | None = None, *, of_team: bool = True, hidden: bool = True
 ) -> EventCosts:
     """The costs of each event.
 
@@ -131,8 +131,8 @@ def event_costs(
     Args:
       traces: what was read.
       prices: of models and tools.
-      facts: of the teams, where they are known.
       of_team: whether what a simulated user cost counts as 0, since it is no cost of the team (`outside_team`).
+      hidden: as of `token_counts`.
 
     Examples:
       >>> from graphs.traces.assembling import assemble
@@ -145,7 +145,7 @@ def event_costs(
     n = traces.sizes.events
     called = call_mask(traces, of_team=of_team)
     (tokens, own_tokens), (read, own_read) = (
-        [token_counts(traces, name, of_team=of_team, hidden=hidden) for hidden in (True, False)]
+        [token_counts(traces, name, of_team=of_team, hidden=how) for how in (hidden, False)]
         for name in ("tokens", "input_tokens")
     )
     money, least, kinds = np.full(n, np.nan), np.zeros(n), None
@@ -172,7 +172,7 @@ def event_costs(
         kinds = np.array([[read - cached - written, tokens, cached, written, called], terms])
         money, least = np.sum(terms, axis=0), np.nansum(own, axis=0)
         money[_paid(traces, tokens, read) & np.isnan(of_input)] = np.nan
-    seconds = (facts or TeamFacts(traces)).durations
+    seconds = TeamFacts.of(traces).durations
     known = {"tokens": np.nan_to_num(own_tokens), "input_tokens": np.nan_to_num(own_read), "money": least}
     known["seconds"] = seconds.least
     return EventCosts(tokens, read, called.astype(np.float64), seconds.event, money, known, kinds)

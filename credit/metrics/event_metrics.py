@@ -85,7 +85,7 @@ class DecisionCost:
     share: float
 
 
-def team_events(traces: Traces, facts: TeamFacts | None = None) -> TeamEvents:
+def team_events(traces: Traces) -> TeamEvents:
     """Births, deaths and the size of the team at each event.
 
     An instance that acts is in the team from the begin of its first event to the end of its last one, by the clock of
@@ -95,7 +95,6 @@ def team_events(traces: Traces, facts: TeamFacts | None = None) -> TeamEvents:
 
     Args:
       traces: what was read.
-      facts: of the batch, where they are known.
 
     Examples:
       >>> import credit
@@ -105,7 +104,7 @@ def team_events(traces: Traces, facts: TeamFacts | None = None) -> TeamEvents:
       [1, 2, 1]
     """
     expect("traces", traces, Traces, "what credit.read returns")
-    facts = facts or TeamFacts(traces)
+    facts = TeamFacts.of(traces)
     agent, clock, n = facts.agent, facts.clock, traces.sizes.events
     acts, born, died = _lives(facts)
     births, deaths, rows = np.zeros(n, bool), np.zeros(n, bool), np.arange(n)
@@ -177,11 +176,11 @@ def team_course(traces: Traces) -> list[CoursePoint]:
       >>> [(point.part, point.births, point.deaths) for point in team_course(rows.traces)][4:6]
       [(0.5, 1.0, 1.0), (0.6, 2.0, 2.0)]
     """
-    facts, lacking = TeamFacts(traces), lacking_traces(traces)
+    facts, lacking = TeamFacts.of(traces), lacking_traces(traces)
     if lacking.all():
         raise CreditError("the log lacks lines of every trace")
     clock, (acts, born, died) = facts.clock, _lives(facts)
-    size = team_events(traces, facts).size
+    size = team_events(traces).size
     order = np.lexsort((size, clock.at))  # the events of one moment have no other order
     count = np.bincount(facts.trace, minlength=traces.sizes.traces)
     start = np.cumsum(count) - count

@@ -10,6 +10,7 @@ from credit.metrics.part_costs import COST_WORDS, PAID_IN
 from credit.metrics.success_costs import known_costs
 from credit.reports.judged_traces import judged_traces
 from credit.reports.missing_lines import lacking_traces
+from credit.reports.unread_outcomes import leave_rate_open, refused_outcomes
 from graphs.text import amount, apart, percent
 from graphs.traces.batch import Traces
 
@@ -47,7 +48,8 @@ class FailedCost:
 def failed_cost(traces: Traces, prices: Prices | None = None, success_at: float | None = None) -> FailedCost | None:
     """What failed traces cost; None where no trace is known to have failed or to cost anything.
 
-    None, too, where each task has its own cut (`JudgedTraces`): about half of the traces are the worse ones then.
+    None, too, where many outcomes were refused, and where each task has its own cut (`JudgedTraces`): about half of the
+    traces are the worse ones then.
 
     Args:
       traces: what was read.
@@ -66,9 +68,9 @@ def failed_cost(traces: Traces, prices: Prices | None = None, success_at: float 
       '25 % of the logged cost (4 of 16) went into failed traces'
     """
     judged = judged_traces(traces, success_at)
-    if judged.of_task or not judged.failed.any():
+    scored, refused = judged.rows, len(refused_outcomes(traces))
+    if judged.of_task or not judged.failed.any() or leave_rate_open(refused, len(scored)):
         return None
-    scored = judged.rows
     for metric in PAID_IN:
         if metric == "money" and (prices is None or not is_priced(traces, prices)):
             continue

@@ -67,7 +67,7 @@ class RepeatedCost:
         return f"{told_cost(self.costs, self.shares)} went into {' and '.join(what)}"
 
 
-def repeated_cost(traces: Traces, prices: Prices | None = None, calls: ToolCalls | None = None) -> RepeatedCost | None:
+def repeated_cost(traces: Traces, prices: Prices | None = None) -> RepeatedCost | None:
     """What repeated calls cost; None where nothing is known to repeat.
 
     Args:
@@ -84,7 +84,7 @@ def repeated_cost(traces: Traces, prices: Prices | None = None, calls: ToolCalls
       >>> repeated_cost(assemble([record])).told().partition("; ")[2]
       'they cost 50 % of the tokens generated (5)'
     """
-    calls = calls or ToolCalls(traces)
+    calls = ToolCalls.of(traces)
     again, messages = calls.again, calls.messages_again
     if not again.any() and not len(messages):
         return None

@@ -65,7 +65,7 @@ def run_card(traces: Traces) -> list[CardLine]:
     """
     expect("traces", traces, Traces, "what credit.read returns")
     found = survey(traces)
-    facts = TeamFacts(traces)
+    facts = TeamFacts.of(traces)
     lines = [
         *_tasks(traces, found),
         *_teams(facts, found),
@@ -159,7 +159,7 @@ def _measured(facts: TeamFacts) -> list[CardLine]:
 
 def _costs(facts: TeamFacts, found: Survey) -> list[CardLine]:
     traces, m = facts.traces, facts.traces.sizes.traces
-    costs = event_costs(traces, facts=facts)
+    costs = event_costs(traces)
     groups = group_costs(traces, found, costs.tokens + costs.input_tokens)
     action = facts.action
     lines, lacks_lines = [], bool(lacking_traces(traces).any())

@@ -12,7 +12,8 @@ from credit.metrics.event_costs import Prices, event_costs, is_priced, token_cou
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import TraceMetric
-from graphs.task_means import LEAST_OF_RATIO, LEAST_TASKS, ratio_interval
+from credit.reports.unread_outcomes import leave_rate_open, refused_outcomes
+from graphs.task_means import ratio_interval
 from graphs.text import amount, apart, at_least, counted
 from graphs.traces.batch import Traces
 
@@ -59,7 +60,8 @@ def success_costs(
     """What a success cost in each unit, where there is money: a ratio of sums.
 
     A run that was killed is a failure that cost something, and often lacks the count of its last call. So traces whose
-    cost is not known count with what is known of it. Nothing is told of money by prices unless `is_priced`.
+    cost is not known count with what is known of it. Nothing is told of money by prices unless `is_priced`, and nothing
+    where many outcomes were refused, which may be successes.
 
     Args:
       traces: what was read.
@@ -76,8 +78,10 @@ def success_costs(
       >>> _, _, rows = credit.from_columns(group=["q", "q"], trace=["a", "b"], reward=[1.0, 0.0])
       >>> metrics = {"success": numbered(np.array([1.0, 0.0])), "logged_money": numbered(np.array([2.0, np.nan]))}
       >>> success_line(success_costs(rows.traces, metrics, ["all"], np.zeros(2, int)))
-      'logged cost of a success: ≥ 2, over all traces with an outcome'
+      'logged cost of a success: ≥ 2'
     """
+    if leave_rate_open(len(refused_outcomes(traces)), int(np.isfinite(metrics["success"].value).sum())):
+        return []
     won, task = metrics["success"].value, task_ids(traces)
     found, each = [], np.ones(len(won)) if weights is None else weights
     untold = "" if prices is None or is_priced(traces, prices) else "money"
@@ -124,7 +128,12 @@ def known_costs(traces: Traces, metric: str, prices: Prices | None = None) -> tu
 
 
 def success_line(
-    costs: Sequence[SuccessCost], shared: int | None = None, others: Sequence[SuccessCost] = (), *, within: bool = False
+    costs: Sequence[SuccessCost],
+    shared: int | None = None,
+    others: Sequence[SuccessCost] = (),
+    *,
+    within: bool = False,
+    weighted: str = "",
 ) -> str:
     """What a success cost in each unit, in words, and what traces without an outcome cost; "" where no unit has both.
 
@@ -133,38 +142,34 @@ def success_line(
       shared: of how many tasks, which all units have, 0 for all tasks, with weights; None without them.
       others: the same of traces without an outcome in other tasks.
       within: whether weights hold units to kinds of tasks.
+      weighted: the verdict by which successes are those of all traces; "" of those with an outcome.
     """
     words = {"money": "money for a success", "logged_money": "logged cost of a success"}
-    parts, without = [], []
+    parts, without, alone = [], [], len({one.unit for one in costs}) == 1
     for metric, what in words.items():
         of = [one for one in costs if one.metric == metric and one.traces]
         if any(one.cost for one in of):
-            alone = len({one.unit for one in costs}) == 1
-            each = [f"{'' if alone else f'{one.unit} '}{_told(one)}" for one in of]
+            each = [_told(one, alone=True) if alone else f"{one.unit} {_told(one)}" for one in of]
             parts.append(f"{what}: {', '.join(each)}")
             for one in (one for one in (*costs, *others) if one.metric == metric and one.lost):
                 where, whose = "in other tasks, " * (one in others), "" if alone else f" of {one.unit}"
                 lost = at_least(amount(one.lost, 4), not one.lost_whole)
-                have = "has" if one.unscored == 1 else "have"
-                what = "cost" if metric == "money" else f"{have} a logged cost of"
-                without.append(f"{where}{counted(one.unscored, 'trace')}{whose} without an outcome {what} {lost}")
+                without.append(f"{where}{counted(one.unscored, 'trace')}{whose} without an outcome cost {lost}")
     of_tasks = f"the {counted(shared, 'task')} with outcomes on both sides" if shared else "all tasks with an outcome"
-    of_tasks += ", within kinds of task" * within
-    over = "over all traces with an outcome" if shared is None else f"by means over {of_tasks}"
-    shown = [one for one in costs if one.cost and one.traces]
-    spread = "95 % intervals over tasks" if any(one.low is not None for one in shown) else ""
-    if any(one.low is None and one.whole for one in shown):
-        few = f"an interval takes {LEAST_OF_RATIO} tasks that differ, {LEAST_TASKS} with a success"
-        spread = f"{spread}; {few}" if spread else few
-    spread = f" ({spread})" if spread else ""
-    return "; ".join([f"{'; '.join(parts)}, {over}{spread}", *without]) if parts else ""
+    if weighted:
+        of_tasks = f"the {counted(shared, 'task')} of both sides" if shared else "all tasks"
+    of_tasks += ", within kinds of task" * within + f", successes weighted by {weighted}" * bool(weighted)
+    over = "" if shared is None else f", by means over {of_tasks}"
+    some = any(one.low is not None for one in costs if one.cost and one.traces)
+    spread = " (95 % intervals)" if some and not alone else ""
+    return "; ".join([f"{'; '.join(parts)}{over}{spread}", *without]) if parts else ""
 
 
-def _told(one: SuccessCost) -> str:
+def _told(one: SuccessCost, *, alone: bool = False) -> str:
     """What a success cost, or cost at least; "not known" where nothing of it is, "no success" where there is none."""
     if one.cost is None:
         return "no success"
     if one.low is not None and one.high is not None:
         cost, low, high = apart((one.cost, one.low, one.high), amount, 3)
-        return f"{cost} ({low} to {high})"
+        return f"{cost} ({'95 % interval ' * alone}{low} to {high})"
     return at_least(amount(one.cost, 4), not one.whole) if one.cost or one.whole else "not known"

@@ -84,9 +84,9 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
       [2.0, 0.5]
     """
     m, trace = traces.sizes.traces, np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
-    facts = TeamFacts(traces)
+    facts = TeamFacts.of(traces)
     calls = facts.calls
-    costs, wall = event_costs(traces, prices, facts), facts.durations.wall
+    costs, wall = event_costs(traces, prices), facts.durations.wall
     outcome = np.asarray(traces.reward, np.float64)[:m]
     graded = np.any(np.isfinite(outcome) & (outcome != 0) & (outcome != 1))
 
@@ -104,7 +104,7 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
 
     found = {"outcome": numbered(outcome, (np.isnan(outcome), "the trace has no outcome"))} if graded else {}
     loops, unmended = calls.loop_counts(), calls.unmended_counts()
-    early, told = ended_early(traces, calls, facts.clock)
+    early, told = ended_early(traces)
     bare = ~has_statuses(traces), "the log states no status"
     if early.any():
         untold = ~told, "the log does not tell how its runs end"

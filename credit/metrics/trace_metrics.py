@@ -28,6 +28,7 @@ from credit.reports.trace_numbers import (
     of_whole_traces,
 )
 from credit.reports.uncounted_calls import OF_TOOL_CALLS, uncounted_tool_calls
+from graphs.distinct_columns import distinct_columns
 from graphs.errors import CreditError, expect
 from graphs.event_types import EventType
 from graphs.structure.critical_path import critical_steps
@@ -81,7 +82,7 @@ def trace_metrics(traces: Traces, options: MetricOptions | None = None) -> dict[
     expect("traces", traces, Traces, "what credit.read returns")
     options = options or MetricOptions()
     _check(traces, options)
-    return metrics_of_facts(TeamFacts(traces), options)
+    return metrics_of_facts(TeamFacts.of(traces), options)
 
 
 def metrics_of_facts(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
@@ -266,8 +267,8 @@ def _debate(
     of_trace = owner[speakers]
     count = np.bincount(of_trace, minlength=m)
     votes = np.zeros(m)
-    pairs, size = np.unique(np.stack([of_trace, ids[last]]), axis=1, return_counts=True)
-    np.maximum.at(votes, pairs[0], size)
+    pairs = distinct_columns(of_trace, ids[last])
+    np.maximum.at(votes, pairs.columns[0], pairs.counts)
     opening, one = different(of_trace, ids[first], m), (count == 1, "one agent alone wrote messages")
     return {
         "consensus": numbered(divided(votes, count), other, none, one, unknown),
@@ -292,7 +293,7 @@ def _errors(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
 
 
 def _team(facts: TeamFacts, options: MetricOptions) -> dict[str, TraceMetric]:
-    found, m = team_events(facts.traces, facts), facts.traces.sizes.traces
+    found, m = team_events(facts.traces), facts.traces.sizes.traces
     trace, at, end = facts.trace, facts.clock.at, facts.clock.end
     joined = found.births & (at > facts.of_traces(np.minimum, at, at.max(initial=0))[trace])
     left = found.deaths & (end < facts.greatest(end)[trace])

@@ -109,7 +109,7 @@ def untrusted_reach(
         for row in np.flatnonzero(~untrusted & (vector >= 0)).tolist():
             units.setdefault(f"AV{vector[row]}, trusted", []).append(row)
     action, trace = np.asarray(graph.action_mask)[:n], np.asarray(graph.trace_ids)[:n]
-    last = last_of_each(trace, np.flatnonzero(action), TeamFacts(traces).clock.done, traces.sizes.traces)
+    last = last_of_each(trace, np.flatnonzero(action), TeamFacts.of(traces).clock.done, traces.sizes.traces)
     amount = None
     if credit is not None:
         differs = np.asarray(credit.credit, np.float64) - np.asarray(credit.baseline, np.float64)

@@ -17,6 +17,7 @@ import numpy as np
 
 from credit.page.encoding import packed, script_json
 from credit.page.findings import Findings
+from credit.page.label_order import label_order
 from credit.page.overview import overview
 from credit.page.trace_view import TraceViews
 from graphs.atomic import atomic_write
@@ -115,7 +116,9 @@ def served_page(findings: Findings, *, title: str = "Credit report", labelled: b
       labelled: whether a person labels traces on it, through `labels` beside its own address.
     """
     held = list(range(findings.traces.sizes.traces))
-    explorer = {"held": held, "served": True, "labelled": labelled}
+    explorer: dict[str, Any] = {"held": held, "served": True, "labelled": labelled}
+    if labelled:
+        explorer["order"] = label_order(findings.traces)
     head = {"title": printable(title, 200), "overview": overview(findings), "explorer": explorer}
     return _filled(head, [], served=True)
 
@@ -201,7 +204,6 @@ def _plain(overview: dict[str, Any], labelled: bool) -> str:
     what, _, price = ((overview["sides"] or {}).get("paid") or overview["questions"]["paid"]).partition(": ")
     if overview["sides"] is not None:
         sides = overview["sides"]
-        said.append((f"F{sides['change'][1:]}:", f"{sides['changed']}."))
         origins = [f"{one[0].upper()}{one[1:]}." for one in sides["origins"]]
         said += [("Where it comes from:", origins)] if origins else []
         said += [("But:", sides["caveats"])] if sides["caveats"] else []

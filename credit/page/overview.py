@@ -18,7 +18,7 @@ from credit.ledger_summary import ledger_summary
 from credit.main_findings import MORE_ON_SYSTEMS, main_findings
 from credit.method_summary import credit_hints, empty_notes
 from credit.methods.absent_outcomes import channels_instead
-from credit.metrics.part_costs import agents_paid
+from credit.metrics.part_costs import agents_paid, dearest_agent
 from credit.metrics.runs_by_day import runs_by_day
 from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import MetricOptions, trace_metrics
@@ -34,7 +34,6 @@ from credit.reports.leading_causes import leading_causes
 from credit.reports.missing_lines import few_lacking
 from credit.reports.outcome_differences import OutcomeDifferences, outcome_differences
 from credit.reports.task_kinds import failed_by_kind
-from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import trace_rows
 from credit.reports.trace_returns import acting, group_differences, returns
 from credit.reports.triage import triage
@@ -110,15 +109,14 @@ def overview(findings: Findings) -> dict[str, Any]:
     told = {name: tells_apart(traces, claim, name) for name, claim in claims.items()}
     apart = apart_by_events(traces) if not all(told.values()) else []
     varied = {name: differs_within(traces, claim) for name, claim in claims.items()}
-    calls = ToolCalls(traces)
     side = None if findings.sides is None else findings.sides.side
     by_side = () if findings.sides is None else (findings.sides.side, findings.sides.heads)
     heads, of_model = ((), "") if findings.sides is None else (findings.sides.heads, findings.sides.of_model)
     differing = outcome_differences(
-        traces, success_at=findings.success_at, calls=calls, side=side, of_model=of_model,
+        traces, success_at=findings.success_at, side=side, of_model=of_model,
         paid=agents_paid(traces, findings.prices),
     )  # fmt: skip
-    asked: dict[str, Any] = {"success_at": findings.success_at, "calls": calls, "texts": findings.texts, "side": side}
+    asked: dict[str, Any] = {"success_at": findings.success_at, "texts": findings.texts, "side": side}
     causes = leading_causes(traces, **asked, heads=heads, of_model=of_model)
     found = triage(traces, **asked, leading=causes, number=differing.example)
     verdicts = verdict_errors(traces, findings.success_at)
@@ -183,7 +181,6 @@ def overview(findings: Findings) -> dict[str, Any]:
         result["hints"] += compared.hints()
         result["sides"] = compared.as_json() | {
             "heads": findings.sides.heads,
-            "change": findings.sides.change,
             "terms": compared.terms(),
         }
     by_system = compared.sides_of_kinds() if compared else ()
@@ -200,6 +197,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         ranked=ranked_by_side(traces, findings.success_at, findings.sides),
         lost=[*(result["questions"][name] for name in ("failed", "again")),
               *idle_losses(traces, differing, findings.prices)],
+        dearest=dearest_agent(traces, findings.prices),
     )]  # fmt: skip
     if ledger is not None:
         summary = ledger_summary(traces, ledger, claims)
@@ -318,7 +316,7 @@ def level_rows(findings: Findings, level: Level) -> list[dict[str, Any]]:
     rows = findings.ledger.table(findings.traces, level)
     name = pa.array([None] * rows.num_rows, pa.string())
     if level == "turn":
-        name = rows["turn"].cast(pa.string())
+        name = rows["turn_in_trace"].cast(pa.string())
     elif level in rows.column_names:
         name = rows[level].cast(pa.string())
     scored = set(np.flatnonzero(np.asarray(findings.ledger.scored)).tolist())

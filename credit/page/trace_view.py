@@ -48,7 +48,7 @@ class TraceViews:
         self._edge_trace = self._trace[np.asarray(graph.receivers)[self._edges]]
         self._turns = turn_in_trace(np.asarray(graph.turn_ids)[: n.events], np.asarray(graph.trace_ids)[: n.events])
         self._models, self._model = event_models(findings.traces)
-        self._lasts = lasts(findings.traces, ToolCalls(findings.traces))
+        self._lasts = lasts(findings.traces, ToolCalls.of(findings.traces))
         self._doubts = {name: doubts(claim, findings.errors) for name, claim in findings.claims.items()}
 
     def of(self, row: int, *, excerpt: int = 160) -> dict[str, Any]:

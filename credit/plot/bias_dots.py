@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from credit.bench.rounding import EXACT
-from credit.plot.canvas import LEAST_NUMBERS, key_of_series, look, new_figure, plain_axes, zero_axis
+from credit.plot.canvas import key_of_series, look, new_figure, plain_axes, share_axis, zero_axis
 from credit.plot.finishing import shown_name
 from graphs.errors import CreditError
 from graphs.text import printable
@@ -35,8 +35,6 @@ LABELS = {
 }
 PANELS = ("bias", "relative", "rank")
 OWN_SCALE = "variance over |E g|²: shrinking advantages does not lower it"
-NEAR = 0.8
-"""An axis that ends at 1 begins near the least number where all are above this, else at 0 or less."""
 ABREAST = 4
 """Panels side by side: more would be too wide for a page."""
 
@@ -191,7 +189,4 @@ def _scale(axes: Axes, field: str, rows: Sequence[Row]) -> None:
     elif field in ("variance", "relative", "error"):
         zero_axis(axes, found)
     else:
-        least = min(found, default=0.0)
-        start = min(0.9, np.floor(20 * least) / 20) if least >= NEAR else min(0.0, least)
-        axes.set_xlim(start - 0.05 * (1 - max(0.0, start)), 1 + 0.05 * (1 - max(0.0, start)))
-        axes.locator_params(axis="x", min_n_ticks=LEAST_NUMBERS)
+        share_axis(axes, found)

@@ -28,6 +28,7 @@ __all__ = [
     "CYCLE",
     "GREY",
     "INK",
+    "LEAST_NUMBERS",
     "ORANGE",
     "TEXT",
     "grow",
@@ -38,6 +39,7 @@ __all__ = [
     "new_figure",
     "plain_axes",
     "plain_logs",
+    "share_axis",
     "zero_axis",
 ]
 
@@ -106,12 +108,16 @@ def lay_out(figure: Figure) -> None:
 
     The canvas keeps one renderer. A new renderer measures every text again.
     """
+    from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    from credit.plot.shown_figure import LETTERS
 
     if not isinstance(figure.canvas, FigureCanvasAgg):
         FigureCanvasAgg(figure)
     if (engine := figure.get_layout_engine()) is not None:
-        engine.execute(figure)
+        with rc_context(LETTERS):
+            engine.execute(figure)
 
 
 def plain_axes(axes: Axes, *, grid: Literal["", "x", "y", "both"] = "") -> None:
@@ -135,6 +141,8 @@ def plain_logs(axis: Axis) -> None:
     alike = getattr(axis.axes, f"get_shared_{name}_axes")().get_siblings(axis.axes)
     ends = np.array([getattr(axes.dataLim, f"interval{name}") for axes in alike])
     low, high = max(ends[:, 0].min(), float(np.finfo(float).tiny)), ends[:, 1].max()
+    if high * _BELOW <= low:  # one number, within an axis that says where it is
+        low, high = low / 1.5, high * 1.5
     reach = np.array(MaxNLocator(4).tick_values(low, high))
     axis.set_major_locator(FixedLocator(reach.tolist()))
     decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
@@ -180,6 +188,18 @@ def zero_axis(axes: Axes, values: Iterable[float], least: float | None = None) -
     axes.set_xscale("symlog", linthresh=places[0])
     axes.set_xlim(0, max(places[-1], axes.get_xlim()[1]))
     axes.set_xticks([0, *places], ["0", *(f"{place:,.12g}" for place in places)])
+
+
+NEAR = 0.8
+"""An axis that ends at 1 begins near the least number where all are above this, else at 0 or less."""
+
+
+def share_axis(axes: Axes, values: Iterable[float]) -> None:
+    """An axis along x that ends at 1, as shares and ranks do."""
+    least = min((value for value in values if np.isfinite(value)), default=0.0)
+    start = min(0.9, np.floor(20 * least) / 20) if least >= NEAR else min(0.0, least)
+    axes.set_xlim(start - 0.05 * (1 - max(0.0, start)), 1 + 0.05 * (1 - max(0.0, start)))
+    axes.locator_params(axis="x", min_n_ticks=LEAST_NUMBERS)
 
 
 def grow(figure: Figure) -> None:

@@ -224,12 +224,16 @@ def _positive(values: Array) -> np.ndarray:
 
 
 def draw_snr_report(
-    report: Report, *, names: Sequence[str] | None = None, equal_cost: bool = False, values: str = ""
+    report: Report | Sequence[Report],
+    *,
+    names: Sequence[str] | None = None,
+    equal_cost: bool = False,
+    values: str = "",
 ) -> Figure:
-    """The points against trace length; with several group sizes a panel for each of them.
+    """The points against trace length; with several worlds or group sizes a panel for each of them.
 
     Args:
-      report: what was measured.
+      report: what was measured, in one world or in several.
       names: of the schemes to draw; all by default.
       equal_cost: divide by the square root of the rollouts that the evidence of a trace takes, since gradients average:
         what one rollout's worth of evidence gives.
@@ -240,16 +244,21 @@ def draw_snr_report(
       CreditError: no scheme has points at two lengths.
     """
     from credit.bench.refusals import Absent, absent_caption, refused_caption
+    from credit.bench.snr import Report
 
-    drawn, groups = [], {line.group for line in report.fits}
-    schemes = list(dict.fromkeys(line.scheme for line in report.fits))
+    reports = [report] if isinstance(report, Report) else [*report]
+    of_all = [(one, line) for one in reports for line in one.fits]
+    groups, worlds = {line.group for _, line in of_all}, [one.world for one in reports]
+    schemes = list(dict.fromkeys(line.scheme for _, line in of_all))
     shown = {scheme: shown_name(scheme) for scheme in schemes}
-    for line in report.fits:
-        points = [p for p in report.points if p.scheme == line.scheme and p.group == line.group]
+    drawn = []
+    for one, line in of_all:
+        points = [p for p in one.points if p.scheme == line.scheme and p.group == line.group]
         if names is not None and line.scheme not in names:
             continue
         scale = 1 / np.sqrt([p.cost for p in points]) if equal_cost else np.ones(len(points))
         theory = [p.theory for p in points]
+        panel = [one.world] * (len(worlds) > 1) + [f"groups of {line.group}"] * (len(groups) > 1)
         drawn.append(
             Curve(
                 name=shown[line.scheme],
@@ -260,31 +269,22 @@ def draw_snr_report(
                 theory=None if any(t is None for t in theory) else scale * np.array(theory, float),
                 slope=None if equal_cost else line.slope,
                 slope_half=None if equal_cost else line.half_width,
-                panel=f"groups of {line.group}" if len(groups) > 1 else "",
+                panel=", ".join(panel),
             )
         )
     if not drawn:
         asked_for = "" if names is None else f" of {', '.join(names)}"
         raise CreditError(f"no scheme{asked_for} has points at two lengths; expected two lengths or more")
-    one = f"groups of {max(groups)}" if len(groups) == 1 else ""
+    one_size = f"groups of {max(groups)}" if len(groups) == 1 else ""
     asked = shown.keys() if names is None else shown.keys() & set(names)
-    refused = refused_caption((shown[p.scheme], p.answered) for p in report.points if p.scheme in asked)
-    measured = {p.scheme for p in report.points}
-    absent = {r.scheme: Absent(r.scheme, "", r.why) for r in report.refused if r.scheme not in measured}
+    refused = refused_caption((shown[p.scheme], p.answered) for of in reports for p in of.points if p.scheme in asked)
+    measured = {p.scheme for of in reports for p in of.points}
+    absent = {r.scheme: Absent(r.scheme, "", r.why) for of in reports for r in of.refused if r.scheme not in measured}
     left_out = absent_caption(absent.values(), shown_name)
-    world = "" if report.world == "normal" else f"world {printable(report.world, 32)}"
+    world = "" if worlds[1:] or worlds == ["normal"] else f"world {printable(worlds[0], 32)}"
     pairs = PAIRS if len({curve.name for curve in drawn}) > 1 and not equal_cost else ""
-    said = (
-        one,
-        world,
-        values,
-        refused,
-        left_out,
-        "" if equal_cost or not one else SLOPES,
-        BANDS,
-        pairs,
-        *_lying(drawn),
-    )
+    slopes = "" if equal_cost or any(curve.panel for curve in drawn) else SLOPES
+    said = (one_size, world, values, refused, left_out, slopes, BANDS, pairs, *_lying(drawn))
     figure = draw_snr(drawn, groups=textwrap.fill("; ".join(filter(None, said)), 40))
     if equal_cost:
         for axes in filter(lambda axes: axes.get_ylabel(), figure.axes):

@@ -31,6 +31,7 @@ import numpy as np
 
 from credit.replay.replay_plan import ReplayPlan
 from credit.replay.run_results import Results
+from graphs.distinct_columns import distinct_columns
 from graphs.errors import CreditError
 from graphs.text import counted
 from graphs.traces.batch import Traces
@@ -271,9 +272,9 @@ def luck_of_log(traces: Traces) -> LuckShare:
     outcome = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
     for ids, given in ((node, "every decision"), (context, "all decisions but the last")):
         named = last & (ids >= 0)
-        pairs, number = np.unique(np.stack([group, ids])[:, named], axis=1, return_inverse=True)
-        if len(number) > pairs.shape[1]:
-            return luck_share(outcome[named], number.ravel(), group[named], given)
+        pairs = distinct_columns(group[named], ids[named])
+        if len(pairs.of) > len(pairs.first):
+            return luck_share(outcome[named], pairs.of, group[named], given)
     acting = np.unique(np.asarray(traces.graph.trace_ids)[np.asarray(traces.graph.action_mask)])
     try:
         check_traces(group[acting])

@@ -15,6 +15,7 @@ from credit.replay.luck_share import check_traces
 from credit.replay.replay_plan import PURPOSES, Job, Purpose, ReplayPlan
 from credit.replay.replayer import Prefix
 from credit.replay.run_results import Results
+from graphs.distinct_columns import distinct_columns
 from graphs.errors import CreditError
 from graphs.event_graph import EventType
 from graphs.text import excerpt
@@ -273,9 +274,8 @@ def _repeated(traces: Traces, rows: np.ndarray) -> np.ndarray:
     named &= False if node is None else np.asarray(node.array)[rows] >= 0
     trace = np.asarray(traces.graph.trace_ids)[rows]
     at = np.flatnonzero(context >= 0)
-    ids = np.stack([np.asarray(traces.graph.group_ids)[trace[at]], context[at]])
-    _, first, pair = np.unique(ids, axis=1, return_index=True, return_inverse=True)
-    at = at[trace[at] != trace[at[first[pair]]]]
+    pairs = distinct_columns(np.asarray(traces.graph.group_ids)[trace[at]], context[at])
+    at = at[trace[at] != trace[at[pairs.first[pairs.of]]]]
     last = np.full(traces.graph.num_traces, -1)
     np.maximum.at(last, trace[at], at)
     repeated: np.ndarray = ~named & (np.arange(len(rows)) < last[trace])

@@ -137,14 +137,14 @@ def candidates(traces: Traces, calls: ToolCalls, *, with_empty: bool) -> Iterato
             yield Candidate(words, words, "", "", at[at >= 0], tells, of_run=True)
 
 
-def of_teams(traces: Traces, calls: ToolCalls, kinds: ComparedKinds, judged: JudgedTraces) -> Iterator[Candidate]:
+def of_teams(traces: Traces, kinds: ComparedKinds, judged: JudgedTraces) -> Iterator[Candidate]:
     """Runs by who takes part; the agent is the one whose event is to be looked at, where that is one."""
     names, agent = traces.agents["name"].to_pylist(), np.asarray(traces.graph.agent_ids)
 
     def differs(number: np.ndarray) -> bool:
         return kinds.test(number[judged.rows])[3] < LEVEL
 
-    for one in handoffs(traces, calls, differs, judged.failed):
+    for one in handoffs(traces, differs, judged.failed):
         whose = {names[of] for of in agent[one.rows].tolist()}
         yield Candidate(
             one.words, one.words, whose.pop() if len(whose) == 1 else "", "", one.rows, one.tells,

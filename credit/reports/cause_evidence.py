@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from credit.reports.compared_kinds import ComparedKinds, dealt_tasks
+from graphs.distinct_columns import distinct_columns
 from graphs.task_means import LEAST_TASKS, LEVEL
 from graphs.text import amount, counted, part_of, percent
 
@@ -140,8 +141,8 @@ def cause_evidence(kinds: ComparedKinds, has: np.ndarray, looked: int = 1, p: fl
         if chance > 0.5:
             needed = math.ceil(len(shares) * (POWERED * (high - low) / 2 / (chance - 0.5)) ** 2)
         low, high = (float(np.clip(0.5 + (end - 0.5) / shares.mean(), 0, 1)) for end in (low, high))
-    _, cell, runs = np.unique(np.stack([kinds.task, kinds.side]), axis=1, return_inverse=True, return_counts=True)
-    cell, runs = cell.ravel()[known], runs[cell.ravel()][known]  # tasks on one side
+    _, _, cell, runs = distinct_columns(kinds.task, kinds.side)
+    cell, runs = cell[known], runs[cell][known]  # tasks on one side
     _, first, of_task = np.unique(cell, return_index=True, return_inverse=True)
     size, lost = np.bincount(of_task), np.bincount(of_task, failed)
     most = 2 * np.bincount(of_task, yes) >= size

@@ -10,6 +10,7 @@ import numpy as np
 
 from credit.reports.trace_numbers import TraceMetric
 from graphs.dealing import dealt
+from graphs.distinct_columns import distinct_columns
 from graphs.task_means import LEVEL
 from graphs.traces.batch import Traces
 
@@ -55,7 +56,7 @@ def of_known_logs(traces: Traces, metric: TraceMetric) -> TraceMetric:
     """
     lost, known = np.array(metric.reasons) == NO_ARGUMENTS, np.isfinite(metric.value)
     names = np.array([[name or "" for name in traces.traces[of].to_pylist()] for of in ("format", "system")], str)
-    log = np.unique(names, axis=1, return_inverse=True)[1].ravel()
+    log = distinct_columns(*names).of
     out = known & (np.bincount(log, lost) > LACK * np.bincount(log, lost | known))[log]
     reasons = [NO_ARGUMENTS if left else why for left, why in zip(out, metric.reasons, strict=True)]
     return TraceMetric(np.where(out, np.nan, metric.value), reasons)

@@ -83,7 +83,7 @@ def compared_causes(
     within = within_systems(traces, compared_kinds(traces, wide, between=True))
     every = [*candidates(traces, calls, with_empty=True)]  # which alone are no sign of anything
     # Between tasks who takes part differs because these do, unless an agent is left out.
-    every += [one for one in of_teams(traces, calls, kinds, judged) if kinds.within or one.is_left_out]
+    every += [one for one in of_teams(traces, kinds, judged) if kinds.within or one.is_left_out]
     every += of_fallbacks(traces, of_model)
     every += of_models(traces, model_failures(traces, judged, of_model), within, side)
     found = [_counted(traces, one, judged if one.test is None else wide, judged.rows) for one in every]
@@ -96,7 +96,7 @@ def compared_causes(
         of_tasks = compared_kinds(traces, wide, between=True, by_outcome=True)
     if of_tasks is not None:
         differing = "sides" if of_tasks.single is not None and np.ptp(kinds.model) == 0 else "systems and models"
-        found, tests, decided = _across_systems(traces, calls, judged, of_tasks, found, tests, differing)
+        found, tests, decided = _across_systems(traces, judged, of_tasks, found, tests, differing)
     if judged.sided and kinds.within and kinds.single is None:
         tests = _across_sides(kinds, found, tests, decided)
     by: list[ComparedKinds | None] = [of_tasks or kinds if test.across else kinds for test in tests]
@@ -115,7 +115,6 @@ def compared_causes(
 
 def _across_systems(
     traces: Traces,
-    calls: ToolCalls,
     judged: JudgedTraces,
     of_tasks: ComparedKinds,
     found: list[Counted],
@@ -124,7 +123,7 @@ def _across_systems(
 ) -> tuple[list[Counted], list[CauseTest], list[CauseTest]]:
     """Candidates, their tests, and those of all traces of a task, or kind, which decide where the former leave it."""
     teams = {(one.of_agent, one.quotes): _counted(traces, one, judged, judged.rows)
-             for one in of_teams(traces, calls, of_tasks, judged)}  # fmt: skip
+             for one in of_teams(traces, of_tasks, judged)}  # fmt: skip
     across = [teams.get((of.one.of_agent, of.one.quotes), of) if of.one.of_team else of for of in found]
     across = _told_within(of_tasks, across) if of_tasks.within else across
     decided = tested(of_tasks, [of.value for of in across], [of.one for of in across])

@@ -23,6 +23,7 @@ from credit.reports.ranks import mean_ranks
 from credit.reports.task_kinds import every_kind
 from credit.reports.tasks import task_ids
 from graphs.dealing import Dealt, dealt, flipped
+from graphs.distinct_columns import distinct_columns
 from graphs.task_means import LEAST_TASKS, LEVEL, as_tested, chance_above, task_mean
 from graphs.text import counted
 from graphs.traces.batch import Traces
@@ -138,7 +139,7 @@ class ComparedKinds(NamedTuple):
         """Of traces that are compared within kinds of task: all of a kind, each ranked beside others of its model,
         system and side."""
         bad, good = (np.bincount(self.task, self.told & of) for of in (self.failed, ~self.failed))
-        alike = np.unique(np.stack([self.model, self.side]), axis=1, return_inverse=True)[1].ravel()
+        alike = distinct_columns(self.model, self.side).of
         return self._replace(unit=self.task, kept=(bad * good > 0)[self.task], model=alike)
 
     def pairs(self, unit: np.ndarray | None = None) -> tuple[int, int]:
@@ -247,8 +248,7 @@ class ComparedKinds(NamedTuple):
         """
         known = np.isfinite(has) & self.told
         failed, some = self.failed[known].astype(np.float64), has[known] > 0
-        _, of = np.unique(np.stack([beside, self.side])[:, known], axis=1, return_inverse=True)
-        of = of.ravel()
+        of = distinct_columns(beside[known], self.side[known]).of
         size = np.maximum(np.bincount(of), 1)
         off = (failed - (np.bincount(of, failed) / size)[of]) * (some - (np.bincount(of, some) / size)[of])
         adds, (p, least) = np.bincount(self.task[known], off).round(9), dealt(failed, some, of)
@@ -283,13 +283,13 @@ def compared_kinds(
     both = (np.bincount(unit, told & failed) > 0) & (np.bincount(unit, told & ~failed) > 0)
     kept, model = both[unit], models_and_systems(traces)[scored]
     if judged.unit is None:
-        alone = [np.unique(np.stack([side, unit])[:, ~kept & of], axis=1)[0] for of in (failed, ~failed)]
+        alone = [distinct_columns(side[~kept & of], unit[~kept & of]).columns[0] for of in (failed, ~failed)]
         few = max((min(int(np.sum(of == one)) for of in alone) for one in np.unique(side)), default=0) < LEAST_TASKS
         within = (judged.sided and not between) or (bool(kept.any()) and few)
         names, kind = every_kind(traces)
         kind, alone_of = kind[scored], ~kept & (kind[scored] >= 0)
-        cell = np.unique(np.stack([kind, side, model]), axis=1, return_inverse=True)[1].ravel()
-        single = np.unique(np.stack([cell, unit, failed])[:, alone_of], axis=1)
+        cell = distinct_columns(kind, side, model).of
+        single = distinct_columns(cell[alone_of], unit[alone_of], failed[alone_of]).columns
         bad, good = (np.bincount(single[0, single[2] == of], minlength=len(scored)) for of in (1, 0))
         of_both = (bad > 0) & (good > 0)
         if by_kind and names and enough_within(bad[of_both], good[of_both]):
@@ -388,8 +388,7 @@ def _compared(
 ) -> tuple[float, float, float, float, float, int]:
     nan = math.nan
     if single is not None:  # a task becomes one number on each side, and the tasks of a side, or kind, one stratum
-        (unit, single), at, of = np.unique(np.stack([unit, single]), axis=1, return_index=True, return_inverse=True)
-        of, size = of.ravel(), np.maximum(np.bincount(of.ravel()), 1)
+        (unit, single), at, of, size = distinct_columns(unit, single)
         value, failed = np.bincount(of, value) / size, np.bincount(of, failed) > 0
         task, classes = task[at], classes[at]
     _, first, unit = np.unique(unit, return_index=True, return_inverse=True)

@@ -26,6 +26,7 @@ from credit.reports.trace_returns import (
     returns,
 )
 from credit.reports.uncounted_calls import uncounted_tool_calls
+from graphs.distinct_columns import distinct_columns
 from graphs.errors import Problem
 from graphs.event_types import EventType
 from graphs.look_alikes import look_alikes
@@ -243,7 +244,7 @@ class Tally:
         earned, acted, own = returns(traces), acting(traces), of_agents(traces)
         alone, odd = own & ~np.isfinite(earned), odd_traces(traces)
         agents_scored = own & ~odd
-        acts, members, actions = TeamFacts(traces).counts
+        acts, members, actions = TeamFacts.of(traces).counts
         numbers = {"traces": n.traces, "events": n.events, "agents": int(members.sum()), "actions": int(actions.sum())}
         numbers["of both"] = int(np.sum(own & ~alone))
         channel = remedy_channel(traces, alone) if alone.any() else ""
@@ -386,8 +387,7 @@ def _replays(traces: Traces) -> int:
     graph, n = traces.graph, traces.sizes.traces
     if graph.cluster_ids is None:
         return 0
-    pairs = np.stack([np.asarray(graph.group_ids)[:n], np.asarray(graph.cluster_ids)[:n]])
-    alike = np.unique(pairs, axis=1, return_counts=True)[1]
+    alike = distinct_columns(np.asarray(graph.group_ids)[:n], np.asarray(graph.cluster_ids)[:n]).counts
     return int(alike[alike > 1].sum())
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from credit.reports.clock import Clock, clock, first_of_each, last_of_each
+from credit.reports.clock import clock, first_of_each, last_of_each
 from credit.reports.durations import durations
 from credit.reports.event_errors import cut_answers
 from credit.reports.event_facts import EventFacts
@@ -113,7 +113,6 @@ def of_sides(rows: np.ndarray, side: np.ndarray | None) -> tuple[int, ...]:
 
 def endings(
     traces: Traces,
-    calls: ToolCalls | None = None,
     judged: JudgedTraces | None = None,
     side: np.ndarray | None = None,
 ) -> tuple[Ending, ...]:
@@ -121,7 +120,6 @@ def endings(
 
     Args:
       traces: what was read.
-      calls: its tool calls, where they are known already.
       judged: which traces failed; None where no outcomes tell failed from succeeded traces.
       side: 0 or 1 of each trace, -1 for none, where sides are compared: int [traces].
 
@@ -132,7 +130,7 @@ def endings(
       ()
     """
     found, kind = [], example_kinds(traces, side)
-    for what, at, _ in ends(traces, calls or ToolCalls(traces)):
+    for what, at, _ in ends(traces, ToolCalls.of(traces)):
         rows = at[at >= 0]
         if not len(rows):
             continue
@@ -159,14 +157,11 @@ def endings(
     return tuple(found)
 
 
-def ended_early(
-    traces: Traces, calls: ToolCalls | None = None, times: Clock | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def ended_early(traces: Traces) -> tuple[np.ndarray, np.ndarray]:
     """Whether a real trace ends early, in any of the ways of `ends`, and whether its log tells: bool [traces] each.
 
     Args:
       traces: what was read.
-      calls, times: its tool calls and its clock, where they are known already.
 
     Examples:
       >>> import credit
@@ -174,7 +169,7 @@ def ended_early(
       >>> [mask.tolist() for mask in ended_early(rows.traces)]
       [[False], [False]]
     """
-    found = [(at >= 0, tells) for _, at, tells in ends(traces, calls or ToolCalls(traces), times)]
+    found = [(at >= 0, tells) for _, at, tells in ends(traces, ToolCalls.of(traces))]
     early, told = np.any(found, axis=0)
     return early, told
 
@@ -183,20 +178,19 @@ _met: weakref.WeakKeyDictionary[ToolCalls, list[tuple[str, np.ndarray, np.ndarra
 """Ends by the calls of their batch: the causes of a summary ask six times."""
 
 
-def ends(traces: Traces, calls: ToolCalls, times: Clock | None = None) -> list[tuple[str, np.ndarray, np.ndarray]]:
+def ends(traces: Traces, calls: ToolCalls) -> list[tuple[str, np.ndarray, np.ndarray]]:
     """Ways to end early, with the event at which each trace does, -1 where none, and whether its log tells.
 
     Args:
       traces: what was read.
       calls: its tool calls; what is found is kept with them.
-      times: its clock, where it is known already.
     """
     if calls not in _met:
-        _met[calls] = [*_ends(traces, calls, times)]
+        _met[calls] = [*_ends(traces, calls)]
     return _met[calls]
 
 
-def _ends(traces: Traces, calls: ToolCalls, times: Clock | None) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def _ends(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """`ends`, anew.
 
     A trace ends in a call without a result if neither a person's answer to the call nor an action comes after it, by
@@ -208,9 +202,8 @@ def _ends(traces: Traces, calls: ToolCalls, times: Clock | None) -> Iterator[tup
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids)[: n.events]
     formats = traces.traces["format"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    if times is None:
-        facts = EventFacts(traces)
-        times = clock(facts, durations(facts))
+    facts = EventFacts.of(traces)
+    times = clock(facts, durations(facts))
     moment, acts = times.at, np.flatnonzero(np.asarray(graph.action_mask)[: n.events])
     last = last_of_each(trace, acts, moment, n.traces)
     rows = np.flatnonzero(calls.open)

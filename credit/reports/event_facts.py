@@ -6,6 +6,7 @@ import functools
 
 import numpy as np
 
+from credit.reports.of_batch import OfBatch
 from credit.reports.tool_calls import ToolCalls
 from graphs.structure.edge_order import EdgeOrder
 from graphs.structure.forest import real_edges
@@ -15,7 +16,7 @@ from graphs.traces.batch import Traces
 __all__ = ["EventFacts"]
 
 
-class EventFacts:
+class EventFacts(OfBatch):
     """Arrays of the real events of a batch. Each fact is worked out once, when it is first asked for.
 
     Args:
@@ -26,7 +27,7 @@ class EventFacts:
     """
 
     def __init__(self, traces: Traces) -> None:
-        self.traces = traces
+        super().__init__(traces)
         graph, n = traces.graph, traces.sizes.events
         # In the width of indices: NumPy converts others each time.
         self.agent, self.trace = (np.asarray(ids)[:n].astype(np.intp) for ids in (graph.agent_ids, graph.trace_ids))
@@ -35,7 +36,7 @@ class EventFacts:
     @functools.cached_property
     def calls(self) -> ToolCalls:
         """The tool calls of the team."""
-        return ToolCalls(self.traces)
+        return ToolCalls.of(self.traces)
 
     @functools.cached_property
     def edges(self) -> tuple[np.ndarray, np.ndarray]:

@@ -13,7 +13,7 @@ from credit.reports.missing_lines import lacking_traces
 from credit.reports.shown_example import surely_above
 from credit.reports.taking_part import taking_part
 from credit.reports.tasks import task_ids
-from credit.reports.tool_calls import ToolCalls
+from graphs.distinct_columns import distinct_columns
 from graphs.structure.forest import real_edges
 from graphs.task_means import LEAST_TASKS
 from graphs.text import printable
@@ -53,9 +53,7 @@ class Handoff(NamedTuple):
     lengths: tuple[np.ndarray, ...] = ()
 
 
-def handoffs(
-    traces: Traces, calls: ToolCalls, differs: Callable[[np.ndarray], bool], failed: np.ndarray
-) -> Iterator[Handoff]:
+def handoffs(traces: Traces, differs: Callable[[np.ndarray], bool], failed: np.ndarray) -> Iterator[Handoff]:
     """Runs with each agent, then those without it, and those with others than most runs of their task have in the place
     of agents that these have. An agent more, or less, is told by the first two.
 
@@ -75,7 +73,6 @@ def handoffs(
 
     Args:
       traces: what was read.
-      calls: its tool calls.
       differs: whether a number of each trace differs between failed and succeeded ones.
       failed: whether each trace failed: bool [traces]. Of the agents that other runs of the task have, or lack, those
         of the most failed runs above the average are named first.
@@ -85,11 +82,11 @@ def handoffs(
       >>> _, _, rows = credit.from_columns(
       ...     group=["q"] * 8 + ["r"] * 4, trace=["a", "a", "b", "b", "c", "c", "d", "d", "e", "e", "f", "f"],
       ...     agent=["x", "y"] * 3 + ["x", "z"] * 3, reward=[1.0] * 6 + [0.0] * 2 + [1.0] * 4)
-      >>> found = handoffs(rows.traces, ToolCalls(rows.traces), lambda of: False, np.arange(6) == 3)
+      >>> found = handoffs(rows.traces, lambda of: False, np.arange(6) == 3)
       >>> [(one.words, one.rows.tolist()) for one in found if not one.of_agent]
       [('runs with other agents than most runs of their task (1 without y, 1 with z)', [7])]
     """
-    every, acts, tells = taking_part(traces, calls)
+    every, acts, tells = taking_part(traces)
     some, none = ((of & tells).sum(axis=1) for of in (acts, ~acts))
     fewer = np.where(some > 1, np.minimum(some, none), 0)
     kept = np.sort([i for i in np.argsort(-fewer, kind="stable") if fewer[i]][:OF_TEAM]).astype(np.int64)
@@ -101,7 +98,7 @@ def handoffs(
     of = np.asarray(graph.trace_ids)[action]
     count, last = np.bincount(of, minlength=n.traces), np.full(n.traces, -1)
     last[of] = action
-    whole = (last >= 0) & ~ended_early(traces, calls)[0] & ~lacking_traces(traces)
+    whole = (last >= 0) & ~ended_early(traces)[0] & ~lacking_traces(traces)
     handed, linked, own = _handed(traces, names, action)
     agent, called = np.asarray(graph.agent_ids), traces.agents["name"].to_pylist()
     _, task = np.unique(task_ids(traces), return_inverse=True)
@@ -112,7 +109,7 @@ def handoffs(
         others = count - own[i] - own[_instead(acts, acts[i], tells[i])].sum(axis=0)
         lengths[i] = (count, others) if of_all and differs(others) else ()
     formats = np.unique(traces.traces["format"].to_pylist(), return_inverse=True)[1]
-    version = _coded(np.stack([models_and_systems(traces), formats]))
+    version = distinct_columns(models_and_systems(traces), formats).of
     usual = 2 * (acts & tells).sum(axis=1) >= tells.sum(axis=1)
     for i in looked:
         having, name = tells[i] & acts[i], printable(names[i], NAME)
@@ -186,7 +183,7 @@ def _alike(acts: np.ndarray, has: np.ndarray, tells: np.ndarray, version: np.nda
     """`Handoff.beside`."""
     if not (tells & has).any() or not (tells & ~has).any():
         return None
-    return _coded(np.vstack([version, *acts[_instead(acts, has, tells)]]))
+    return distinct_columns(version, *acts[_instead(acts, has, tells)]).of
 
 
 def _instead(acts: np.ndarray, has: np.ndarray, tells: np.ndarray) -> list[int]:
@@ -202,12 +199,12 @@ def _unlike(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Which runs have other agents than most others, bool [traces], whether half of these or more lack each agent, bool
     [names, traces], and how many they are, int [traces]."""
-    team = _coded(np.vstack([np.zeros(len(task), np.int64), acting]))
+    team = distinct_columns(*acting).of
     found = []
     for of in (np.asarray(traces.graph.group_ids)[: traces.sizes.traces], task):
-        key = _coded(np.stack([of, formats, whole]))
-        pairs, same, size = np.unique(np.stack([key, team]), axis=1, return_inverse=True, return_counts=True)
-        others, alike = (np.bincount(key) - 1)[key], (size - 1)[same.ravel()]
+        key = distinct_columns(of, formats, whole).of
+        pairs, _, same, size = distinct_columns(key, team)
+        others, alike = (np.bincount(key) - 1)[key], (size - 1)[same]
         lacking = [2 * (np.bincount(key, acts)[key] - acts) <= others for acts in acting]
         settled = np.bincount(key, (2 * alike >= others) & (others > 0))[key] > 0
         order = np.lexsort((size, pairs[0]))  # the last one of each key is of most runs
@@ -218,11 +215,6 @@ def _unlike(
     by_task = ~own[3] & every[3] & np.isin(group + every[4], group + team)
     unlike, lacking_most, others = (np.where(by_task, b, a) for a, b in zip(own[:3], every[:3], strict=True))
     return whole & unlike, lacking_most, others
-
-
-def _coded(columns: np.ndarray) -> np.ndarray:
-    """A number for each column of equal ones: int64 [n]."""
-    return np.unique(columns, axis=1, return_inverse=True)[1].ravel().astype(np.int64)
 
 
 def _handed(traces: Traces, names: list[str], action: np.ndarray) -> tuple[np.ndarray, ...]:

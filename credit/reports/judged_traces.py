@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from credit.reports.tasks import task_ids
+from graphs.distinct_columns import distinct_columns
 from graphs.task_means import LEAST_TASKS
 from graphs.text import apart, percent, printable
 from graphs.traces.batch import Traces
@@ -91,8 +92,7 @@ def judged_traces(
     graded = success_at is None and len(np.unique(known)) > 2
     sides = np.zeros(len(rows), np.int64) if side is None else side[rows]
     group, task = (
-        np.unique(np.stack([of[rows], sides]), axis=1, return_inverse=True)[1].ravel()
-        for of in (np.asarray(traces.graph.group_ids), task_ids(traces))
+        distinct_columns(of[rows], sides).of for of in (np.asarray(traces.graph.group_ids), task_ids(traces))
     )
     below = known <= 0 if math.isnan(cut) else known < cut
     tried = (task,) if whole_tasks else (group, task)

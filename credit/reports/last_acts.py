@@ -35,7 +35,7 @@ class LastActs:
 
     @functools.cached_property
     def _facts(self) -> TeamFacts:
-        return TeamFacts(self._traces)
+        return TeamFacts.of(self._traces)
 
     @functools.cached_property
     def _acts(self) -> np.ndarray:
@@ -54,7 +54,7 @@ class LastActs:
     @functools.cached_property
     def _ended(self) -> np.ndarray:
         """Whether each run comes to its end: where one is cut short, its last act says nothing."""
-        return ~ended_early(self._traces, self._calls, self._facts.clock)[0]
+        return ~ended_early(self._traces)[0]
 
     def with_these(self, rows: np.ndarray) -> np.ndarray:
         """The events, the calls that they are results of, and the results and the actions of these calls.

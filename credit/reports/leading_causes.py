@@ -45,7 +45,6 @@ def leading_causes(
     traces: Traces,
     *,
     success_at: float | None = None,
-    calls: ToolCalls | None = None,
     texts: Callable[[np.ndarray, int], list[str]] | None = None,
     side: np.ndarray | None = None,
     heads: Sequence[str] = ("the first side", "the second side"),
@@ -72,7 +71,6 @@ def leading_causes(
     Args:
       traces: what was read.
       success_at: as of `judged_traces`.
-      calls: its tool calls, where they are known already.
       texts: as of `triage`.
       side: 0 or 1 of each trace, -1 for none, where sides are compared: int [traces].
       heads: what the sides are called.
@@ -85,7 +83,7 @@ def leading_causes(
       ()
     """
     expect("traces", traces, Traces, "what credit.read returns")
-    calls = calls or ToolCalls(traces)
+    calls = ToolCalls.of(traces)
     judged = judged_traces(traces, success_at, side)
     compared = compared_causes(traces, calls, judged, success_at, side, of_model)
     found, values, tests, by, of_kind, kinds, within, of_tasks, decided = compared
@@ -343,9 +341,10 @@ def _replacing(kinds: ComparedKinds, found: list[Counted], tests: list[CauseTest
     if shared[most] <= (0.5 if acts else ALMOST) or not (acts or tests[most].sure or tests[most].near):
         return i
     its, left_out = (i, most) if acts else (most, i)
-    one = found[its].one
-    words = f"{one.words}{instead_of(found[left_out].one.of_agent)}"
-    found[its] = found[its]._replace(one=one._replace(words=words))
+    one, other = found[its].one, found[left_out]
+    told = kinds.of_traces(found[its].value, kinds.counts(found[its].value).varied) | (not kinds.within)
+    if not (told & (found[its].value > 0) & ~(other.value > 0)).any():  # else both act in some that are counted
+        found[its] = found[its]._replace(one=one._replace(words=f"{one.words}{instead_of(other.one.of_agent)}"))
     return its
 
 

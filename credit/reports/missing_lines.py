@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from graphs.distinct_columns import distinct_columns
 from graphs.traces.batch import Traces
 from graphs.traces.record import LOST_PARTS
 
@@ -85,10 +86,10 @@ def _lacking(traces: Traces) -> _Lacking:
         file, names = files.indices.to_numpy(zero_copy_only=False), files.dictionary.to_pylist()
         # Actions alone: that an agent has returned stands among the lines of the one that started it.
         acts = np.flatnonzero(np.asarray(graph.action_mask)[: len(agent)])
-        pairs = np.unique(np.stack([file[acts], of[agent[acts]], agent[acts]]), axis=1)
-        _, place, agents = np.unique(pairs[:2], axis=1, return_inverse=True, return_counts=True)
+        pairs = distinct_columns(file[acts], of[agent[acts]], agent[acts]).columns
+        _, _, place, agents = distinct_columns(*pairs[:2])
         formats = np.array(traces.traces["format"].to_pylist(), object)
-        shared = {*formats[pairs[1, agents[place.ravel()] > 1]].tolist()}
+        shared = {*formats[pairs[1, agents[place] > 1]].tolist()}
         at_end[pairs[2, np.isin(pairs[0], [i for i, name in enumerate(names) if name in cut])]] = True
         ended = np.bincount(of[at_end], minlength=m)[:m] > 0
         known = cut <= {names[i] for i in np.unique(pairs[0]).tolist()}  # each shows whose it is

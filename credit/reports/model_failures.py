@@ -13,6 +13,7 @@ from credit.reports.compared_kinds import ComparedKinds, compared_kinds
 from credit.reports.judged_traces import JudgedTraces, below_their_own
 from credit.reports.tasks import task_ids
 from graphs.dealing import dealt
+from graphs.distinct_columns import distinct_columns
 from graphs.task_means import LEVEL, fact_of, holm
 from graphs.text import counted, percent, printable
 from graphs.traces.batch import Traces
@@ -141,8 +142,7 @@ def within_systems(traces: Traces, kinds: ComparedKinds) -> ComparedKinds:
       kinds: what of these is compared.
     """
     stated = [name or "" for name in traces.traces["system"].take(kinds.rows).to_pylist()]
-    units = np.stack([kinds.unit, np.unique(stated, return_inverse=True)[1]])
-    unit = np.unique(units, axis=1, return_inverse=True)[1].ravel()
+    unit = distinct_columns(kinds.unit, np.unique(stated, return_inverse=True)[1]).of
     return kinds._replace(unit=unit, model=np.full(len(unit), -1))
 
 
@@ -191,7 +191,7 @@ def model_failures(traces: Traces, judged: JudgedTraces, of_model: str = "") -> 
     _, side = np.unique(compared.side[asked], return_inverse=True)
     stated: list[list[str | None]] = [traces.traces[name].take(every).to_pylist() for name in ("model", "system")]
     _, system = np.unique([name or "" for name in stated[1]], return_inverse=True)
-    system = np.unique(np.stack([side, system]), axis=1, return_inverse=True)[1].ravel()
+    system = distinct_columns(side, system).of
     parts = {"side": judged.sided, "system": len(np.unique(system)) > len(np.unique(side))}
     alike = _alike(agent_models(traces))
     used = {named_agents(names): its for names, its in alike.items()}
@@ -283,8 +283,7 @@ def _by_model(
     stated = np.array([bool(name) for name in models], bool)
     names, model = np.unique(np.array([name for name in models if name], str), return_inverse=True)
     failed, task, system = failed[stated], task[stated], system[stated]
-    units, unit = np.unique(np.stack([task, system]), axis=1, return_inverse=True)
-    unit = unit.ravel()
+    units, _, unit, _ = distinct_columns(task, system)
     runs, bad = np.zeros((2, units.shape[1], len(names)))
     np.add.at(runs, (unit, model), 1)
     np.add.at(bad, (unit, model), failed)

@@ -28,8 +28,9 @@ from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
-from credit.reports.unread_outcomes import unread_line, unread_outcomes, unscored_ends, unscored_line
+from credit.reports.unread_outcomes import leave_rate_open, unread_line, unread_outcomes, unscored_ends, unscored_line
 from graphs.dealing import dealt
+from graphs.distinct_columns import distinct_columns
 from graphs.errors import expect
 from graphs.structure.host_ids import consecutive
 from graphs.task_means import (
@@ -161,8 +162,8 @@ class OutcomeDifferences:
       wider: with `apart`, how many there are of one task, of any model and system, and of how many tasks.
       between: numbers of `FIRST` that are one number in each task that is compared within, not in all: their means over
         all failed and all succeeded traces.
-      example: what a failed trace has of the first number that differs beyond half the chance, as causes have a test,
-        too, and is not `late`, in words; and the trace. Both "" without.
+      example: within tasks, what a failed trace has of the first number that differs beyond half the chance, as causes
+        have a test, too, and is not `late`, in words; and the trace. Both "" without.
       left: numbers that are not compared, as whether a trace has one may depend on it: more than `LACK` of a kind lack
         it in tasks where others of their format have it, or one kind more than the other beyond chance. Its name, and
         `known`.
@@ -187,6 +188,7 @@ class OutcomeDifferences:
       rate: the 95 % interval of the part that failed; NaN where it has none, and with `of_task`.
       words: how many of the failed traces have which word of an outcome (`said_of`).
       without: how many traces have no outcome.
+      refused: of how many of these it was refused, where they leave the rate open (`leave_rate_open`).
       sided: whether only traces of one side are compared; none are where no task has both kinds on one side.
     """
 
@@ -215,6 +217,7 @@ class OutcomeDifferences:
     words: str = ""
     sided: bool = False
     without: int = 0
+    refused: int = 0
     mixed: bool = False
     pairs: int = 0
     wider: tuple[int, int] = (0, 0)
@@ -263,9 +266,16 @@ class OutcomeDifferences:
     def _count(self) -> list[str]:
         """How many traces failed, and of how many that is not known."""
         known, words = self.failed + self.succeeded, f": {self.words}" if self.words else ""
-        has, how = ("has", "it") if self.without == 1 else ("have", "these")
-        rest = [f"{self.without} more {has} none: how {how} did is not known."]
-        rest *= self.without > 0 and not self.unscored
+        without = self.without - self.refused
+        has, how = ("has", "it") if without == 1 else ("have", "these")
+        rest = [f"{without} more {has} none: how {how} did is not known."]
+        rest *= without > 0 and not self.unscored
+        if self.refused:
+            every, most = known + self.refused, self.failed + self.refused
+            low, high = apart((self.failed / every, most / every), percent, 0)
+            parts = f"{low.removesuffix(' %')} to {high}"
+            told = f"{self.failed} to {most} of {counted(every, 'trace')} failed{self.failing}, {parts}."
+            return [*[told] * (not self.of_task and math.isnan(self.median)), *rest]
         if self.of_task:
             return [f"{self.failed} of {counted(known, 'trace')} did worse than others of their task{words}.", *rest]
         if not math.isnan(self.median):
@@ -330,6 +340,7 @@ class OutcomeDifferences:
         known = self.failed + self.succeeded
         if not math.isnan(self.equal):
             said = f"All outcomes are equal, {self.equal:g}: nothing tells failed from succeeded traces."
+            said = f"All others are {self.equal:g}." if self.refused else said
         elif not self.failed or not self.succeeded:
             said = (
                 f"All {known} traces with an outcome {'succeeded' if self.succeeded else 'failed'} (at {self.cut:g})."
@@ -548,7 +559,6 @@ def outcome_differences(
     traces: Traces,
     *,
     success_at: float | None = None,
-    calls: ToolCalls | None = None,
     side: np.ndarray | None = None,
     of_model: str = "",
     paid: tuple[str, dict[str, float]] = ("", {}),
@@ -568,7 +578,6 @@ def outcome_differences(
     Args:
       traces: what was read.
       success_at: the least outcome of a success, as of `judged_traces`.
-      calls: its tool calls, where they are known already.
       side: of each trace, where only traces of one side are compared, as those of two versions: int [traces].
       of_model: as of `model_failures`.
       paid: what costs are known in, in words, and the part of it that each agent took (`agents_paid`).
@@ -583,10 +592,12 @@ def outcome_differences(
       (1, 'events', 2.0, 1.0)
     """
     expect("traces", traces, Traces, "what credit.read returns")
-    calls = calls or ToolCalls(traces)
+    calls = ToolCalls.of(traces)
     judged = judged_traces(traces, success_at, side)
-    unread = unread_line(unread_outcomes(traces, success_at))
-    unscored = unscored_line(unscored_ends(traces, success_at, calls=calls))
+    lost = unread_outcomes(traces, success_at)
+    unread, refused = unread_line(lost), sum(row.refused for row in lost)
+    refused *= leave_rate_open(refused, len(judged.rows))
+    unscored = unscored_line(unscored_ends(traces, success_at))
     scored, cut, of_task = judged.rows, judged.cut, judged.of_task
     known, words = np.asarray(traces.reward, np.float64)[scored], said_of(traces, judged.failed)
     rate = (math.nan, math.nan) if of_task else chance_interval(judged.failed[scored], task_ids(traces)[scored])
@@ -595,7 +606,18 @@ def outcome_differences(
         if len(known) and math.isnan(cut):
             counts, equal = (0, 0), float(known[0])
         return OutcomeDifferences(
-            *counts, cut, math.nan, False, 0, (), equal, unread=unread, unscored=unscored, rate=rate, words=words
+            *counts,
+            cut,
+            math.nan,
+            False,
+            0,
+            (),
+            equal,
+            unread=unread,
+            unscored=unscored,
+            rate=rate,
+            words=words,
+            refused=refused,
         )
     compared = compared_kinds(traces, judged)
     failed, told, unit, task, kept, within, *_ = compared
@@ -608,7 +630,7 @@ def outcome_differences(
     whole = kept & ~lacking[scored]
     form = traces.traces["format"].combine_chunks().dictionary_encode().indices.fill_null(-1)
     form = form.to_numpy(zero_copy_only=False)[scored]
-    cell = np.unique(np.stack([task * within, form]), axis=1, return_inverse=True)[1].ravel()
+    cell = distinct_columns(task * within, form).of
     for what, every, events in _numbers(traces, calls) if kept.any() else ():
         value = (every if what == UNENDED else np.where(lacking, np.nan, every))[scored]
         used = np.isfinite(value)
@@ -693,7 +715,7 @@ def outcome_differences(
     if within and apart:
         of_tests.append(judged_traces(traces, success_at, side, whole_tasks=True))
     tests = [compared_kinds(traces, one, by_outcome=True) for one in of_tests]
-    parts, parts_within, alike = _by_agent(traces, scored, ~failed, told, stratum, task, calls, tests)
+    parts, parts_within, alike = _by_agent(traces, scored, ~failed, told, stratum, task, tests)
     example, every_id = ("", ""), traces.traces["trace"].to_pylist()
     at_end = {row.what for row in rows if row.late}
     clear = [
@@ -702,7 +724,7 @@ def outcome_differences(
         if row.worth_telling and row.p < LEVEL / 2 and at_end.isdisjoint((row.what, row.same_as, row.mostly))
     ]
     clear.sort(key=lambda row: row.what not in FIRST)
-    for row in clear[:1]:
+    for row in clear[: int(within)]:  # between tasks, failed ones may have been harder
         value = np.where(kept & failed, values[row.what] * (1 if row.chance > 0.5 else -1), np.nan)
         at = int(np.nanargmax(value))
         whose_it_is = f" ({_whose_longest(traces, calls, int(scored[at]))})" if row.what == LONGEST else ""
@@ -724,7 +746,7 @@ def outcome_differences(
         *both_kinds, math.nan if of_task else cut, median, within, len(np.unique(task[kept])), tuple(rows),
         compared=compared_of, lacking=lacking_of, by_model=by_model, agents=parts,
         agents_within=parts_within, agents_alike=alike, paid_in=paid[0], agents_paid=paid[1],
-        unread=unread, unscored=unscored, of_task=of_task, apart=apart,
+        unread=unread, unscored=unscored, refused=refused, of_task=of_task, apart=apart,
         sided=judged.sided, mixed=compared.mixed,
         without=traces.sizes.traces - len(scored),
         pairs=compared.pairs()[0] if within else 0, wider=of_any.pairs(judged.stratum) if apart else (0, 0),
@@ -764,7 +786,6 @@ def _by_agent(
     told: np.ndarray,
     stratum: np.ndarray,
     task: np.ndarray,
-    calls: ToolCalls,
     tests: list[ComparedKinds],
 ) -> tuple[
     tuple[tuple[str, int, int, int, int], ...],
@@ -773,7 +794,7 @@ def _by_agent(
 ]:
     """`OutcomeDifferences.agents`, of agents with an action, `agents_within`, and `agents_alike`; by the `tests` of
     causes: within groups, and across them where these are apart."""
-    names, acts, tells = taking_part(traces, calls)
+    names, acts, tells = taking_part(traces)
     having, lost = ((of & tells)[:, scored] & told for of in (acts, ~acts))
     (every, won), (others, rest) = ((part.sum(axis=1), (part & good).sum(axis=1)) for part in (having, lost))
     apart = np.abs(won * others - rest * every) / np.maximum(every * others, 1)
@@ -845,7 +866,7 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
 
     none = np.zeros(0, np.int64)
     yield LENGTH, count(np.arange(n.events)), np.arange(n.events)
-    yield "agents", TeamFacts(traces).counts.members.astype(np.float64), none
+    yield "agents", TeamFacts.of(traces).counts.members.astype(np.float64), none
     states, owned = has_statuses(traces), dict(zip(OWNED, owned_events(calls).values(), strict=True))
     wrong = owned["errors"]
     yield "errors", np.where(states, count(wrong), np.nan), wrong
@@ -909,7 +930,7 @@ def _frequent(names: np.ndarray, trace: np.ndarray, of: float = math.inf) -> lis
 
 def _times(traces: Traces, trace: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     """The wall clock of a trace, its longest event, and the longest time in which nothing ran; none with a person's."""
-    found = TeamFacts(traces).durations
+    found = TeamFacts.of(traces).durations
     if np.isnan(found.wall).all():
         return
     yield "wall clock in seconds", found.wall
@@ -922,7 +943,7 @@ def _times(traces: Traces, trace: np.ndarray) -> Iterator[tuple[str, np.ndarray]
 
 def _longest(traces: Traces, trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The event of each trace that took longest, and its seconds."""
-    seconds = np.nan_to_num(TeamFacts(traces).durations.event)
+    seconds = np.nan_to_num(TeamFacts.of(traces).durations.event)
     order = np.lexsort((seconds, trace))
     last = order[np.flatnonzero(np.diff(trace[order], append=-1))]
     return last, seconds[last]

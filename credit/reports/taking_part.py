@@ -6,13 +6,12 @@ import numpy as np
 
 from credit.reports.endings import ended_early
 from credit.reports.missing_lines import lacking_traces
-from credit.reports.tool_calls import ToolCalls
 from graphs.traces.batch import Traces
 
 __all__ = ["taking_part"]
 
 
-def taking_part(traces: Traces, calls: ToolCalls | None = None) -> tuple[list[str], np.ndarray, np.ndarray]:
+def taking_part(traces: Traces) -> tuple[list[str], np.ndarray, np.ndarray]:
     """The names of agents in order, the traces in which each has an action, and those that tell: bool [names, traces].
 
     An agent that is in all traces of a format, or in none, says no more of a trace than its format does. One that is
@@ -21,7 +20,6 @@ def taking_part(traces: Traces, calls: ToolCalls | None = None) -> tuple[list[st
 
     Args:
       traces: what was read.
-      calls: its tool calls, where they are known already.
 
     Examples:
       >>> import credit
@@ -36,7 +34,7 @@ def taking_part(traces: Traces, calls: ToolCalls | None = None) -> tuple[list[st
     names, of = np.unique(np.array(traces.agents["name"].to_pylist(), object).astype(str), return_inverse=True)
     acts, tells = np.zeros((2, len(names), n.traces), bool)
     acts[of[np.asarray(graph.agent_ids)[rows]], np.asarray(graph.trace_ids)[rows]] = True
-    told, ended = ~lacking_traces(traces), ~ended_early(traces, calls)[0]
+    told, ended = ~lacking_traces(traces), ~ended_early(traces)[0]
     formats = np.array(traces.traces["format"].to_pylist(), object)
     for one in {*formats.tolist()}:
         of_format = told & (formats == one)

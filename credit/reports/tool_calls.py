@@ -15,7 +15,9 @@ from credit.reports.empty_results import EmptyResults, empty_results
 from credit.reports.event_errors import error_mask, status_mask
 from credit.reports.event_texts import call_arguments
 from credit.reports.message_loops import message_loops
+from credit.reports.of_batch import OfBatch
 from credit.reports.outside_team import outside_team
+from graphs.distinct_columns import distinct_columns
 from graphs.event_graph import EdgeType, EventType
 from graphs.structure.forest import real_edges
 from graphs.traces.batch import Traces
@@ -71,7 +73,7 @@ def call_mask(traces: Traces, *, of_team: bool = True) -> np.ndarray:
     return mask
 
 
-class ToolCalls:
+class ToolCalls(OfBatch):
     """The tool calls of a batch, and spawns by a tool.
 
     Args:
@@ -93,9 +95,9 @@ class ToolCalls:
     """
 
     def __init__(self, traces: Traces, *, of_team: bool = True) -> None:
+        super().__init__(traces)
         graph, n = traces.graph, traces.sizes.events
         kind = np.asarray(graph.event_type)[:n]
-        self._traces = traces
         self._agent = np.asarray(graph.agent_ids)[:n]
         inside = ~outside_team(traces) if of_team else np.ones(n, bool)
         self.errors = error_mask(traces) & inside
@@ -129,7 +131,7 @@ class ToolCalls:
         Only in traces in which no edge tells the call of a result. The last is of results that this leaves out: of
         calls that ran at once, whose order says nothing.
         """
-        trace = np.asarray(self._traces.graph.trace_ids)[: len(is_call)]
+        trace = np.asarray(self.traces.graph.trace_ids)[: len(is_call)]
         rows = np.flatnonzero((is_call | is_result) & ~np.isin(trace, trace[told]))
         rows = rows[np.lexsort([rows, self.tools[rows], self._agent[rows]])]
         of = np.stack([self._agent[rows], self.tools[rows]])
@@ -153,7 +155,7 @@ class ToolCalls:
         """Results without an error that hold nothing."""
         worked = ~(self.errors[self.results] | self.errors[self.calls])
         results, of = np.unique(self.results[worked], return_index=True)
-        return empty_results(self._traces, results, self.tools[self.calls[worked][of]])
+        return empty_results(self.traces, results, self.tools[self.calls[worked][of]])
 
     def retry_counts(self) -> np.ndarray:
         """Retries of each trace, NaN where calls lack the arguments to tell: float [traces]."""
@@ -192,10 +194,10 @@ class ToolCalls:
         works, nameless = (np.full(kind.max(initial=-1) + 1, -1) for _ in range(2))  # last successes, by agent and tool
         np.maximum.at(works, kind[~wrong], rows[~wrong])
         np.maximum.at(nameless, kind[~wrong & ~named], rows[~wrong & ~named])
-        _, call = np.unique(np.stack([kind, np.where(named, said, -1 - rows)]), axis=1, return_inverse=True)
+        call = distinct_columns(kind, np.where(named, said, -1 - rows)).of
         last = np.zeros(len(rows), np.int64)
-        np.maximum.at(last, call.ravel(), rows)
-        failed = wrong & np.where(named, last[call.ravel()] == rows, self.counted[rows])
+        np.maximum.at(last, call, rows)
+        failed = wrong & np.where(named, last[call] == rows, self.counted[rows])
         untold = failed & (np.where(named, nameless[kind], works[kind]) > rows)
         unmended = failed & ~untold
         several = np.bincount(kind, unmended, len(works)) > 1
@@ -253,13 +255,13 @@ class ToolCalls:
 
     @functools.cached_property
     def _tool(self) -> list[str | None]:
-        names: list[str | None] = self._traces.events["tool"].to_pylist()
+        names: list[str | None] = self.traces.events["tool"].to_pylist()
         return names
 
     @functools.cached_property
     def tools(self) -> np.ndarray:
         """An integer for each name of a tool, -1 where an event has none: int [events]."""
-        return _ids(self._traces.events["tool"])
+        return _ids(self.traces.events["tool"])
 
     @functools.cached_property
     def owners(self) -> np.ndarray:
@@ -274,7 +276,7 @@ class ToolCalls:
 
         Such a call, as a run that was killed leaves one, neither failed nor succeeded: bool [number of real events].
         """
-        traces, n = self._traces, len(self._agent)
+        traces, n = self.traces, len(self._agent)
         graph, trace = traces.graph, np.asarray(traces.graph.trace_ids)[:n]
         open_ = np.zeros(n, bool)
         open_[self.rows] = self.by_results[trace[self.rows]]
@@ -294,7 +296,7 @@ class ToolCalls:
         as a table that was converted, whose calls end in their own rows: one that shows so by a call with a status or
         with seconds of its own, or with a later message of its agent.
         """
-        traces, count = self._traces, self._traces.sizes.traces
+        traces, count = self.traces, self.traces.sizes.traces
         trace = np.asarray(traces.graph.trace_ids)[: len(self._agent)]
         formats = traces.traces["format"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
         action, seconds = np.asarray(traces.graph.action_mask)[: len(self._agent)], traces.evidence.get("seconds")
@@ -369,7 +371,7 @@ class ToolCalls:
 
     @functools.cached_property
     def _exchanges(self) -> list[Loop]:
-        return message_loops(self._traces, call_mask(self._traces, of_team=False))
+        return message_loops(self.traces, call_mask(self.traces, of_team=False))
 
     @property
     def messages_again(self) -> np.ndarray:
@@ -429,7 +431,7 @@ class ToolCalls:
 
     def _where_told(self, rows: np.ndarray, untold: list[int]) -> np.ndarray:
         """How many of the rows each trace has, NaN where it has one of `untold`."""
-        n, trace = self._traces.sizes.traces, np.asarray(self._traces.graph.trace_ids)
+        n, trace = self.traces.sizes.traces, np.asarray(self.traces.graph.trace_ids)
         found, lacks = (np.bincount(trace[of], minlength=n) for of in (rows, np.asarray(untold, np.int64)))
         return np.where(lacks > 0, np.nan, found)
 
@@ -439,7 +441,7 @@ class ToolCalls:
 
         Of these the log lacks arguments.
         """
-        time = self._traces.events["time"].to_numpy()
+        time = self.traces.events["time"].to_numpy()
         answer = np.arange(len(time))
         answer[self.calls] = self.results
 
@@ -477,7 +479,7 @@ class ToolCalls:
 
         That is its arguments, or else the reference of its content, which is the same where the content is.
         """
-        said = _ids(self._traces.events["content_ref"].take(calls))
+        said = _ids(self.traces.events["content_ref"].take(calls))
         ids: dict[str, int] = {}
         texts = self._arguments(calls)
         found = np.array([-1 if text is None else ids.setdefault(text, len(ids)) for text in texts], np.int64)
@@ -489,7 +491,7 @@ class ToolCalls:
         An empty text or object is an argument where another call of a log of that format and system states one. Where
         all are empty, contents may have been kept out of the log.
         """
-        traces = self._traces
+        traces = self.traces
         texts = call_arguments(traces, calls, LONGEST)
         if _NOTHING.isdisjoint(texts):
             return texts

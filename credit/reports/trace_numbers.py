@@ -205,7 +205,7 @@ class TeamFacts(EventFacts):
     @functools.cached_property
     def unended(self) -> tuple[np.ndarray, str]:
         """The traces whose last action is not their answer, and why: bool [traces]."""
-        return ended_early(self.traces, self.calls, self.clock)[0], UNKNOWN_END
+        return ended_early(self.traces)[0], UNKNOWN_END
 
     @functools.cached_property
     def work(self) -> tuple[np.ndarray, np.ndarray]:

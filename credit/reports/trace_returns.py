@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from credit.reports.own_outcomes import has_agent_outcomes
+from graphs.distinct_columns import distinct_columns
 from graphs.errors import CreditError
 from graphs.floats import (
     COARSE,
@@ -88,9 +89,9 @@ def agents_apart(traces: Traces) -> np.ndarray:
     counted = scored & acted[: n.agents]
     group = np.asarray(graph.group_ids)[np.asarray(graph.agent_trace)[: n.agents]][counted]
     names = np.asarray(graph.agent_name_ids)[: n.agents][counted]
-    pairs, key = np.unique(np.stack([group, names]), axis=1, return_inverse=True)
-    _, apart = distinguishable(outcome[counted], key.ravel(), pairs.shape[1])
-    apart &= ~_all_shared(graph, key.ravel(), np.asarray(graph.agent_trace)[: n.agents][counted], pairs.shape[1])
+    pairs, _, key, _ = distinct_columns(group, names)
+    _, apart = distinguishable(outcome[counted], key, pairs.shape[1])
+    apart &= ~_all_shared(graph, key, np.asarray(graph.agent_trace)[: n.agents][counted], pairs.shape[1])
     found = np.zeros(groups, bool)
     found[pairs[0][apart]] = True
     return found

@@ -327,7 +327,7 @@ def _structure(traces: Traces, view: _View) -> RenderableType:
         ids[MOST_STEPS // 2 : -MOST_STEPS // 2] = ["…"]
     origin = "stated" if stated else "derived"
     missing = "not defined: no single main agent, or actions without a stage"
-    facts, row = TeamFacts(traces), int(np.asarray(traces.graph.trace_ids)[view.rows[0]])
+    facts, row = TeamFacts.of(traces), int(np.asarray(traces.graph.trace_ids)[view.rows[0]])
     reason = next((why for where, why in facts.untold_shape if where[row]), "")
     if reason:  # whatever the edges are not known to forbid would count as done at once
         return _pairs(("critical path, parallelism, critical steps", _text(f"not defined: {reason}")))

@@ -15,7 +15,7 @@ import numpy as np
 from credit.reports.call_loops import Loop
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds, within_both
 from credit.reports.durations import Durations
-from credit.reports.endings import ANSWER_CUT, FAILED, LAST, Ending, endings, lasts, of_sides
+from credit.reports.endings import ANSWER_CUT, FAILED, LAST, UNENDED, Ending, endings, lasts, of_sides
 from credit.reports.event_errors import cut_answers
 from credit.reports.event_texts import command_of, event_texts
 from credit.reports.failed_model_calls import failed_model_calls
@@ -29,6 +29,7 @@ from credit.reports.tool_calls import Failures, ToolCalls
 from credit.reports.trace_list import actions_with_tokens, counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
 from credit.reports.where_time_goes import where_time_goes
+from graphs.distinct_columns import distinct_columns
 from graphs.errors import expect
 from graphs.structure.host_ids import distinct
 from graphs.task_means import LEAST_TASKS
@@ -276,7 +277,6 @@ def triage(
     *,
     most: int | None = 10,
     success_at: float | None = None,
-    calls: ToolCalls | None = None,
     texts: Callable[[np.ndarray, int], list[str]] | None = None,
     side: np.ndarray | None = None,
     leading: Sequence[Leading] | None = None,
@@ -288,7 +288,6 @@ def triage(
       traces: what was read.
       most: how many causes to name, by the first event of each; None for all events.
       success_at: the outcome from which a trace succeeded; None for `least_success`.
-      calls: its tool calls, where they are known already.
       side: as of `judged_traces`.
       texts: gives the texts of events by their rows and a length; None for those of the logs (`event_texts`).
       leading: what went wrong most (`leading_causes`), None where no cause was tested. Of failed and succeeded traces
@@ -311,9 +310,10 @@ def triage(
       Errors of a tool by an agent in one trace are one breakage, of the kind of its most serious ones.
       Of failed and succeeded traces, causes come by the lower end of the one-sided 95 % interval of the difference of
       their shares where that is above 0, then in the order above, those of neither kind of traces among them; then
-      those of no larger share of failed ones. Where traces are compared within tasks (`compared_kinds`), shares are
-      means over tasks, and those that succeeded ones have more often count as of no larger share, and come last where
-      they are: a cause of hard tasks is in more failed traces, whatever it does.
+      those of no larger share of failed ones. Runs of which spans are missing come last. Where traces are compared
+      within tasks (`compared_kinds`), shares are means over tasks, and those that succeeded ones have more often count
+      as of no larger share, and come last where they are: a cause of hard tasks is in more failed traces, whatever it
+      does.
 
     Examples:
       >>> import credit
@@ -324,7 +324,7 @@ def triage(
       True
     """
     expect("traces", traces, Traces, "what credit.read returns")
-    calls = calls or ToolCalls(traces)
+    calls = ToolCalls.of(traces)
     failures = calls.failures()
     judged = judged_traces(traces, success_at, side)
     compared = compared_kinds(traces, judged, between=True)
@@ -339,9 +339,9 @@ def triage(
     )
     by_number = any(one.position is None for one in suspects)
     states = has_statuses(traces)
-    seconds = TeamFacts(traces).durations
+    seconds = TeamFacts.of(traces).durations
     agents, tools = _workloads(traces, calls, seconds), _tools(traces, calls, failures, seconds.event)
-    quiet, early = "", endings(traces, calls, None if math.isnan(judged.cut) else judged, side)
+    quiet, early = "", endings(traces, None if math.isnan(judged.cut) else judged, side)
     if not (failures or calls.loops or cut_answers(traces).any()):
         errors = QUIET[bool(states.any()) or not len(states), not states.all()]
         among = " among calls with known arguments" if calls.uncompared else ""
@@ -649,8 +649,8 @@ def _suspects(
         ranked = candidates[np.lexsort((-amount[candidates], succeeded[trace[candidates]]))]
         # All actions of a name and a count, of the first `most` of these: fewer would cut those alike in two.
         name = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_ids)[ranked]]
-        _, begin, of = np.unique(np.stack([name, amount[ranked]]), axis=1, return_index=True, return_inverse=True)
-        chosen = ranked[np.isin(of.ravel(), np.argsort(begin)[:most])].tolist()
+        alike = distinct_columns(name, amount[ranked])
+        chosen = ranked[np.isin(alike.of, np.argsort(alike.first)[:most])].tolist()
         found = [_Found(row, f"generated {int(amount[row])} tokens") for row in chosen]
     names: list[str] = traces.agents["name"].to_pylist()
     compared = compared if tokens is None else None  # a count of tokens is no cause
@@ -676,10 +676,12 @@ def _suspects(
         return acts.told(np.array(rows), failed, succeeded)
 
     def order(of: tuple[tuple[str, str], list[_Found]]) -> tuple[Any, ...]:
-        """What went wrong most, then what is surely more common, that which is done last behind, and the rest."""
+        """What went wrong most, then what is surely more common, that which is done last behind, and the rest: damage
+        of the log last, which explains no failure."""
         (cause, its), (kind, size) = of, place[of[0]]
         behind = (size < 0 or compared is None) and late(cause) != ""
-        return led.get(cause, len(lead)), its[0].row not in lead, kind, size >= 0, behind, size
+        damage = size >= 0 and its[0].begin == LAST[UNENDED]
+        return led.get(cause, len(lead)), its[0].row not in lead, damage, kind, size >= 0, behind, size
 
     named.sort(key=order)
     if most is not None and (above or lead) and compared is not None:  # behind these, what both kinds have says nothing

@@ -14,7 +14,6 @@ import numpy as np
 
 from credit.reports.endings import ended_early
 from credit.reports.judged_traces import failing, judged_traces, least_success
-from credit.reports.tool_calls import ToolCalls
 from graphs.errors import NO_EVENTS, UNREAD_OUTCOME, Problem
 from graphs.task_means import LEAST_TASKS
 from graphs.text import counted, percent
@@ -24,6 +23,8 @@ __all__ = [
     "NO_SIDE",
     "UnreadOutcomes",
     "UnscoredEnds",
+    "leave_rate_open",
+    "refused_outcomes",
     "unread_line",
     "unread_outcomes",
     "unscored_ends",
@@ -97,6 +98,10 @@ def unread_line(rows: Sequence[UnreadOutcomes]) -> str:
     return "; ".join(filter(None, [lost, said if refused else ""]))
 
 
+MOST_REFUSED = 20
+"""Of so many outcomes one may be refused: it moves their rate by 5 percentage points at most."""
+
+
 def unread_outcomes(
     traces: Traces,
     success_at: float | None = None,
@@ -116,7 +121,7 @@ def unread_outcomes(
     """
     rows = [row for row in traces.problems if row.kind == UNREAD_OUTCOME and row.about == "reward"]
     read = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
-    refused = _refused(traces, read)
+    refused = refused_outcomes(traces)
     if not rows and not refused:
         return []
     stated = np.array([float(row.value) for row in rows])
@@ -152,12 +157,27 @@ def unread_outcomes(
     ]
 
 
-def _refused(traces: Traces, outcome: np.ndarray) -> list[tuple[int, Problem]]:
-    """The traces without an outcome because what was stated was refused, and why, each once."""
+def leave_rate_open(refused: int, known: int) -> bool:
+    """Whether refused outcomes may turn what is said of the others: at least one in `MOST_REFUSED` was refused.
+
+    Args:
+      refused: how many.
+      known: how many traces have an outcome.
+    """
+    return 0 < known + refused <= MOST_REFUSED * refused
+
+
+def refused_outcomes(traces: Traces) -> list[tuple[int, Problem]]:
+    """The traces without an outcome because what was stated was refused, and why, each once.
+
+    Args:
+      traces: what was read.
+    """
     problems = [problem for problem in traces.problems if problem.about == "reward" and problem.is_failure]
     if not problems:
         return []
-    place = {name: i for i, name in enumerate(traces.traces["trace"].to_pylist()) if not math.isfinite(outcome[i])}
+    lacks = ~np.isfinite(np.asarray(traces.reward, np.float64)[: traces.sizes.traces])
+    place = {name: i for i, name in enumerate(traces.traces["trace"].to_pylist()) if lacks[i]}
     found: dict[int, Problem] = {}
     for problem in problems:
         if problem.trace in place:
@@ -226,7 +246,6 @@ def unscored_ends(
     success_at: float | None = None,
     side: np.ndarray | None = None,
     names: Sequence[str] = ("",),
-    calls: ToolCalls | None = None,
 ) -> list[UnscoredEnds]:
     """Of each side, traces without an outcome that end early, more than twice the part of those with one on some side.
 
@@ -238,13 +257,12 @@ def unscored_ends(
       success_at: the least outcome of a success, as of `unread_outcomes`.
       side: of each trace a place in `names`, -1 for none: int [traces]; None for one side.
       names: of the sides.
-      calls: its tool calls, where they are known already.
     """
     unscored = ~np.isfinite(np.asarray(traces.reward, np.float64)[: traces.sizes.traces])
     if unscored.all() or not unscored.any():
         return []
     judged = judged_traces(traces, success_at)
-    early, _ = ended_early(traces, calls)
+    early, _ = ended_early(traces)
     found, many = [], False
     for number, name in enumerate(names):
         of = np.ones(len(unscored), bool) if side is None else side == number

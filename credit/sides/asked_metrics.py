@@ -7,7 +7,7 @@ import numpy as np
 from credit.reports.trace_numbers import TraceMetric
 from graphs.text import rounds_away
 
-__all__ = ["ASKED", "ASKED_NEXT", "FIRST", "LEAST_SHARE", "OF_COSTS", "OF_TEAM_SIZE", "TOKENS", "WALL_CLOCK",
+__all__ = ["ASKED", "ASKED_NEXT", "FIRST", "LEAST_SHARE", "OF_COSTS", "OF_HEAD", "OF_TEAM_SIZE", "TOKENS", "WALL_CLOCK",
            "same_in_all"]  # fmt: skip
 
 WALL_CLOCK = "wall_clock"
@@ -27,6 +27,8 @@ ASKED = {
 """The metrics that a sentence on a change is about, in its words and its order; a table has the others."""
 OF_COSTS = ("money", "logged_money", "tokens", "input_tokens")
 """Those of them that say what a change costs."""
+OF_HEAD = (*OF_COSTS, WALL_CLOCK)
+"""Those that the head of a summary tells beside `FIRST`."""
 TOKENS = frozenset(("tokens", "input_tokens"))
 """What is "tokens" where both are told."""
 ASKED_NEXT = ("unmended_errors", "tool_calls", "loops")

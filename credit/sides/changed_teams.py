@@ -9,7 +9,6 @@ import numpy as np
 
 from credit.reports.taking_part import taking_part
 from credit.reports.tasks import task_ids
-from credit.reports.tool_calls import ToolCalls
 from credit.sides.side_words import first_to_second
 from graphs.dealing import Dealt, dealt
 from graphs.task_means import LEVEL, holm
@@ -69,7 +68,7 @@ class TeamChange:
         return abs(self.changed.second - self.changed.first - self.rest.second + self.rest.first)
 
 
-def team_changes(traces: Traces, value: np.ndarray, side: np.ndarray, calls: ToolCalls) -> list[TeamChange]:
+def team_changes(traces: Traces, value: np.ndarray, side: np.ndarray) -> list[TeamChange]:
     """The agents that mostly act on one side alone in some tasks whose outcomes changed otherwise than those of others.
 
     At most `MOST`, the largest difference first, and one of those that do so in mostly the same tasks, beyond chance
@@ -83,7 +82,6 @@ def team_changes(traces: Traces, value: np.ndarray, side: np.ndarray, calls: Too
       traces: what was read.
       value: the outcome of each trace; NaN where it has none: float [traces].
       side: 0 or 1 of each trace, -1 for none: int [traces].
-      calls: of these traces.
 
     Reference: Fisher 1935, The Design of Experiments; Holm 1979.
 
@@ -92,10 +90,10 @@ def team_changes(traces: Traces, value: np.ndarray, side: np.ndarray, calls: Too
       >>> _, _, rows = credit.from_columns(
       ...     group=["q"] * 5 + ["r"] * 4, trace=["a", "b", "b", "c", "d", *"efgh"], agent=["x", "x", "y", *"xzxxxx"],
       ...     reward=[1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0])
-      >>> team_changes(rows.traces, np.ones(8), np.array([0, 0, 1, 1, 0, 0, 1, 1]), ToolCalls(rows.traces))
+      >>> team_changes(rows.traces, np.ones(8), np.array([0, 0, 1, 1, 0, 0, 1, 1]))
       []
     """
-    names, acts, tells = taking_part(traces, calls)
+    names, acts, tells = taking_part(traces)
     _, task = np.unique(task_ids(traces), return_inverse=True)
     known = np.isfinite(value) & (side >= 0)
     if not known.any():

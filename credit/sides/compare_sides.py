@@ -41,6 +41,7 @@ from credit.sides.sides_in_time import apart_in_time
 from credit.sides.task_kind_changes import costs_of_kinds, task_kind_changes
 from credit.sides.tool_failures import emptier_tools, tool_failures
 from credit.sides.verdict_changes import held_to_reference, verdict_changes
+from credit.sides.weighted_outcomes import weighted_outcomes
 from graphs.errors import UNREAD_OUTCOME
 from graphs.traces.batch import Traces
 
@@ -66,7 +67,9 @@ def compare_sides(
     """
     kept = sides.side >= 0
     measured = {name: metric for name, metric in measured.items() if name not in OF_CREDIT}
-    task = task_ids(traces)
+    task, known_outcomes = task_ids(traces), measured
+    of_all = {name: weighted_outcomes(traces, measured[name], sides.side) for name in FIRST if name in measured}
+    measured = measured | {name: of.metric for name, of in of_all.items()}
     whole = of_like_parts(of_whole_runs(traces, measured, kept), sides.side)
     whole = of_unchosen(whole, sides.side, task)
     untold = untold_runs(traces, measured, sides.side)
@@ -75,12 +78,10 @@ def compare_sides(
     same = tuple(name for name in same_in_all(measured, kept) if name not in {one.metric for one in lost})
     rows = side_differences(traces, {name: of for name, of in whole.items() if name not in same}, sides.side)
     kinds = task_kinds(traces)
-    facts = TeamFacts(traces)
+    facts = TeamFacts.of(traces)
     few = {row.metric for row in rows if row.few_lack}
-    bounds = [of for of in bounds_of_sides(traces, measured, sides.side, prices, facts) if of.metric not in few]
+    bounds = [of for of in bounds_of_sides(traces, measured, sides.side, prices) if of.metric not in few]
     verdicts = tuple(verdict_changes(verdict_errors(traces, success_at), sides.side, task, kinds[1]))
-    judge = outcome_name(traces)
-    rows = [held_to_reference(row, judge, verdicts) if row.metric in FIRST else row for row in rows]
     judged = next((row.metric for row in rows if row.metric in FIRST), None)
     of_judged = None if judged is None else (judged, measured[judged])
     apart, apart_in, not_told = differs_too(traces, sides, of_judged, facts)
@@ -88,18 +89,9 @@ def compare_sides(
     asked = {name: place for place, name in enumerate((*ASKED, *ASKED_NEXT))}
     rows = sorted(rows, key=lambda row: asked.get(row.metric, len(asked)))
     unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads, sides.side))
-    unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads, facts.calls))
-    success, task, calls = measured["success"].value, task_ids(traces), facts.calls
-    known = np.isfinite(success)
-    took = facts.durations
-    events = owned_events(calls) | {"tool_calls": np.flatnonzero(call_mask(traces))}
-    events[WALL_CLOCK] = np.flatnonzero(np.isfinite(took.event))
-    for i, row in enumerate(rows):
-        if row.worth_telling and row.metric in events:
-            weights = side_weights(told_tasks[row.metric].value, sides.side, task, kinds[1])
-            seconds = took.event[events[WALL_CLOCK]] if row.metric == WALL_CLOCK else None
-            whose = owners(traces, calls, events[row.metric], weights, seconds)
-            rows[i] = dataclasses.replace(row, owners=whose if seconds is None else whose.of_most(row.difference))
+    unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads))
+    success, calls, took = measured["success"].value, facts.calls, facts.durations
+    known, failed = np.isfinite(success), known_outcomes["success"].value
     shared = np.intersect1d(*(task[known & (sides.side == one)] for one in (0, 1)))
     # Tasks of one side may be harder, and dearer.
     of_shared = np.isin(task, shared) | (len(shared) == 0)
@@ -114,16 +106,15 @@ def compare_sides(
     unplaced = len(refused - {"", *traces.traces["trace"].to_pylist(), *sides.unread, *told})
     found = SideComparison(sides, rows, bounds, lost, task, apart, same, unread, unscored, unplaced, paid, len(shared))
     agents = agents_of_costs(traces, sides, rows, told_tasks, prices, facts)
-    outcome = np.full(len(task), np.nan) if judged is None else measured[judged].value
-    teams = tuple(team_changes(traces, outcome, sides.side, calls))
+    outcome = np.full(len(task), np.nan) if judged is None else known_outcomes[judged].value
+    teams = tuple(team_changes(traces, outcome, sides.side))
     asked_of = ([judged] if judged else [], [*costs_of_kinds(rows)])
     families = ({name: whole[name] for name in names} for names in asked_of)
     of_kinds = [row for family in families for row in task_kind_changes(kinds, sides.side, task, family, untold)]
-    of_kinds = [held_to_reference(row, judge, verdicts) if row.metric == judged else row for row in of_kinds]
     failing = tuple(tool_failures(traces, sides.side, calls, untold))
     failures = tuple(
-        (int((success[rows] < 1).sum()), int(rows.sum()))
-        for of in (known, known & np.isin(task, shared))
+        (int((failed[rows] < 1).sum()), int(rows.sum()))
+        for of in (np.isfinite(failed), np.isfinite(failed) & np.isin(task, shared))
         for rows in (of & (sides.side == one) for one in (0, 1))
     )
     found = dataclasses.replace(
@@ -142,9 +133,25 @@ def compare_sides(
         teams=teams,
         kinds=tuple(of_kinds),
         mix=changed_mix(kinds, sides.side, task) if any(row.within for row in rows) else "",
+        agents=agents,
+        alone=agents_alone(traces, sides.side) if "format" in apart_in else ((), ()),
+    ).together()
+    judge, events = outcome_name(traces), owned_events(calls) | {"tool_calls": np.flatnonzero(call_mask(traces))}
+    events[WALL_CLOCK] = np.flatnonzero(np.isfinite(took.event))
+    rows, of_kinds = (
+        [
+            of_all[row.metric].told_of(held_to_reference(row, judge, found.verdicts)) if row.metric in FIRST else row
+            for row in of
+        ]
+        for of in (found.rows, found.kinds)
     )
-    alone = agents_alone(traces, sides.side, calls) if "format" in apart_in else ((), ())
-    return dataclasses.replace(found, agents=agents, alone=alone)
+    for i, row in enumerate(rows):
+        if row.worth_telling and row.metric in events:
+            weights = side_weights(told_tasks[row.metric].value, sides.side, task, kinds[1])
+            seconds = took.event[events[WALL_CLOCK]] if row.metric == WALL_CLOCK else None
+            whose = owners(traces, calls, events[row.metric], weights, seconds)
+            rows[i] = dataclasses.replace(row, owners=whose if seconds is None else whose.of_most(row.difference))
+    return dataclasses.replace(found, rows=rows, kinds=tuple(of_kinds))
 
 
 def compare_systems(

@@ -13,7 +13,6 @@ from credit.reports.missing_lines import lacking_traces
 from credit.reports.taking_part import taking_part
 from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
-from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_numbers import TeamFacts, TraceMetric, numbered
 from credit.sides.chosen_sides import Sides
 from credit.sides.same_models import same_models
@@ -37,13 +36,13 @@ NONE_STATED = "none stated"
 MODEL_OF_AGENT = "the model of an agent"
 
 
-def agents_alone(traces: Traces, side: np.ndarray, calls: ToolCalls) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def agents_alone(traces: Traces, side: np.ndarray) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Of each side the agents that act on it alone, where `taking_part` tells nothing of them.
 
     Those of traces that lack lines do not count: what lacks the span of an agent may have its actions under another
     name.
     """
-    names, acts, tells = taking_part(traces, calls)
+    names, acts, tells = taking_part(traces)
     whole, found = ~lacking_traces(traces), []
     for one in (0, 1):
         here, there = acts[:, (side == one) & whole].any(axis=1), acts[:, side == 1 - one].any(axis=1)
@@ -142,9 +141,9 @@ def _kinds(facts: TeamFacts, agent: str) -> dict[str, dict[str, np.ndarray]]:
     all models of such runs, where traces have several.
     """
     traces = facts.traces
-    early, _ = ended_early(traces, facts.calls, facts.clock)
+    early, _ = ended_early(traces)
     named = {word: [*enumerate(_stated(traces, word))] for word in BESIDE}
-    names, acts, tells = taking_part(traces, facts.calls)
+    names, acts, tells = taking_part(traces)
     found: dict[str, dict[str, np.ndarray]] = {}
     models = trace_models(traces)
     named["model"] = [(row, name) for row, of in enumerate(models) for name in sorted(of) or [NONE_STATED]]

@@ -20,6 +20,7 @@ from credit.sides.side_rows import SideDifference, corrected_rows
 from credit.sides.side_tests import compare_metric
 from credit.sides.side_weights import side_weights
 from credit.sides.side_words import MOST_NAMED, MOST_TOLD, MOST_WORDS, short, signed
+from graphs.distinct_columns import distinct_columns
 from graphs.structure.host_ids import ranked
 from graphs.task_means import ROUNDING, fact_of
 from graphs.text import counted, percent, printable, rounds_away
@@ -83,9 +84,9 @@ class AgentDifference:
     changed: bool = False
     stands_out: bool = False
 
-    def raised(self, times: float) -> AgentDifference:
-        """The same with the p-values of its tests so many times as large."""
-        test, taking_part = (None if of is None else of.raised(times) for of in (self.test, self.taking_part))
+    def raised(self, times: float, parts: int) -> AgentDifference:
+        """The same with its tests raised."""
+        test, taking_part = (None if of is None else of.raised(times, parts) for of in (self.test, self.taking_part))
         changed = self.changed and test is not None and test.worth_telling
         clear = any(
             of is not None and of.worth_telling and of.rises == (self.difference > 0) for of in (test, taking_part)
@@ -160,7 +161,7 @@ def agent_differences(
         models.append([set() for _ in names])
         acting.append(np.bincount(acting_agent, weight[acting_in], len(names)))
         chosen = acts[events]
-        for number, which in np.unique(np.stack([agent[chosen], model[events][chosen]]), axis=1).T.tolist():
+        for number, which in distinct_columns(agent[chosen], model[events][chosen]).columns.T.tolist():
             models[-1][number] |= {model_names[which]} - {""}
     calls = np.nan_to_num([of[0] for of in counted])
     parts = _parts(sums[0], sums[1], calls) if sums else [()] * len(names)
@@ -237,12 +238,12 @@ def agents_of_costs(
     """
     compared, agents = {row.metric for row in rows}, dict[str, tuple[AgentDifference, ...]]()
     tests: list[tuple[str, str, str, SideDifference, Hashable]] = []
-    costs = event_costs(traces, prices, facts)
+    costs = event_costs(traces, prices)
     for kind in BY_AGENT:
         for name in (name for name in kind if name in compared):
             cost, kinds = getattr(costs, name, None), costs.kinds if name == "money" else None
             if cost is None:  # the log states it
-                cost, kinds = token_counts(traces, "money"), event_costs(traces, logged_prices(traces), facts).kinds
+                cost, kinds = token_counts(traces, "money"), event_costs(traces, logged_prices(traces)).kinds
                 if kinds is not None:
                     kinds[1, 4] = cost - kinds[1, :4].sum(axis=0)
             found = agent_differences(traces, cost, measured[name].value, sides.side, task_ids(traces), kinds)

@@ -43,7 +43,6 @@ def bounds_of_sides(
     metrics: dict[str, TraceMetric],
     side: np.ndarray,
     prices: Prices | None = None,
-    facts: TeamFacts | None = None,
 ) -> list[SideBound]:
     """What is known of errors, tokens, money and calls where some traces lack a part, and something is on both sides.
 
@@ -55,7 +54,6 @@ def bounds_of_sides(
       metrics: as of `side_differences`.
       side: likewise.
       prices: of models and tools.
-      facts: of the teams, where they are known.
 
     Examples:
       >>> from credit.metrics.trace_costs import costs_of_traces
@@ -78,8 +76,8 @@ def bounds_of_sides(
     names += ["ended_early"] if of_any and "ended_early" in metrics else []
     if not names:
         return []
-    facts = facts or TeamFacts(traces)
-    costs, trace = event_costs(traces, prices, facts), np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    facts = TeamFacts.of(traces)
+    costs, trace = event_costs(traces, prices), np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
     tasks = len(np.unique(task[(side >= 0) & ~untold]))
     for name in names:
         known = known_of[name]

@@ -8,7 +8,7 @@ from typing import Any
 
 from credit.metrics.success_costs import success_line
 from credit.reports.owners import OWNED
-from credit.reports.unread_outcomes import NO_SIDE, unread_line, unscored_line
+from credit.reports.unread_outcomes import NO_SIDE, leave_rate_open, unread_line, unscored_line
 from credit.sides.acting_agents import agents_that_changed
 from credit.sides.asked_metrics import ASKED, FIRST, LEAST_SHARE, OF_COSTS, OF_TEAM_SIZE, TOKENS, WALL_CLOCK
 from credit.sides.call_times import told_times
@@ -133,13 +133,13 @@ class SideComparison(ComparedSides):
         side costs more; then `MOST_BESIDE` other changes beyond chance. `changed` has more, and the table all.
 
         Success is the primary test; all else is corrected together."""
-        return self._together()._short()
-
-    def _short(self) -> list[str]:
         dated = self.sides.since != ""
         second = "runs" if dated else self.sides.heads[1]  # of which date, the name of the answer says
         judged = next((row for row in self._asked() if row.metric in FIRST), None)
         of_kinds, told = self._kinds(), list[str]()
+        refused = leave_rate_open(sum(row.refused for row in self.unread), sum(of for _, of in self.failures[:2]))
+        if refused:  # any of which may turn it
+            judged, of_kinds = None, []
         certain = judged is not None and judged.worth_telling
         if judged is not None and certain:  # those that did the other way
             of_kinds = [row for row in of_kinds if row.worth_telling and row.rises != judged.rises]
@@ -157,6 +157,7 @@ class SideComparison(ComparedSides):
             state = judged.says(brief=True).removesuffix(judged.unsure)
             mean = ", means over tasks" * (not judged.within and self._rates_differ(judged))
             said += sentences(f"{judged.metric}{over}: {state} ({judged.means()}{mean}){judged.unsure}")
+        said += ["Success is not compared: outcomes were refused."] * refused
         times, changes = self._costs()
         said += [self._begun(f"{second} {'take' if dated else 'takes'} {one}.") for one in times] + sentences(*changes)
         beside = [*sentences(*self._who_failed()), *(f"{one}." for one in self._who_changed())]
@@ -296,7 +297,8 @@ class SideComparison(ComparedSides):
     def success_cost(self) -> str:
         """What a success cost on each side; "" where no money is known."""
         within = any(row.within for row in self.rows if row.metric in FIRST)
-        cost = success_line(self.paid, self.paid_tasks, self.paid_elsewhere, within=within)
+        by = next((row.weighted for row in self.rows if row.metric in FIRST), "")
+        cost = success_line(self.paid, self.paid_tasks, self.paid_elsewhere, within=within, weighted=by)
         return cost and f"{cost}; not tested"
 
     def by_agent(self, *, certain: bool = False) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import TraceMetric
-from credit.sides.asked_metrics import FIRST
+from credit.sides.asked_metrics import FIRST, OF_HEAD
 from credit.sides.comparable_traces import refusals, untold_runs
 from credit.sides.side_rows import SideDifference, corrected_rows
 from credit.sides.side_tests import compare_metric
@@ -70,7 +70,7 @@ def side_differences(traces: Traces, metrics: dict[str, TraceMetric], side: np.n
     task, (_, kind), asked, untold = task_ids(traces), task_kinds(traces), side >= 0, untold_runs(traces, metrics, side)
     found = [compare_metric(name, metric, side, task, kind, untold) for name, metric in metrics.items()]
     known = [one for one in found if one is not None]
-    family = [(one.metric not in FIRST) + one.is_other for one in known]
+    family = [0 if one.metric in FIRST else 1 if one.metric in OF_HEAD else 2 + one.is_other for one in known]
     facts = [
         one.metric if one.p is None and one.here is None else fact_of(metrics[one.metric].value[asked]) for one in known
     ]

@@ -83,8 +83,7 @@ class SideDifference:
         differ alike, or those of a side are alike and not all of both sides are from 0 to 1, these at an end. Of a
         part, as success is one, it ends at −1 and 1.
       p: of the test that the sides are alike, over tasks; None where too few have a number or differ. What a change is
-        judged by, `FIRST`, is tested on its own, and by Holm's method among themselves what else is asked of one, and
-        all that `is_other`.
+        judged by, `FIRST`, is tested on its own, and by Holm's method what else a head tells, and the rest.
       least: the least p that a test could give before Holm's method, whatever the sides; None likewise.
       seen: the least difference that would stand out in 4 of 5 cases by such a test at 5 % over `rows`, in the
         direction that is harder to see; None where there is no interval.
@@ -116,6 +115,7 @@ class SideDifference:
       judge: why it may be the judge of outcomes that changed (`held_to_reference`); "" where nothing says so.
       within: how many kinds of tasks it is compared within (`compared_in`), since no task is on both sides; 0 where it
         is compared within none.
+      weighted: of `FIRST`, the verdict by which outcomes are those of all traces (`weighted_outcomes`); "" elsewhere.
     """
 
     metric: str
@@ -150,6 +150,7 @@ class SideDifference:
     here: float | None = None
     judge: str = ""
     within: int = 0
+    weighted: str = ""
 
     def corrected(self, p: float, here: float, rows: int) -> SideDifference:
         """The same where it is one of so many tests; p and here are NaN where there is none."""
@@ -157,17 +158,20 @@ class SideDifference:
             self = dataclasses.replace(self, here=here)
         if math.isnan(p):
             return dataclasses.replace(self, p=None, rows=rows + 1)
+        return dataclasses.replace(self, p=p, alone=self.p)._seen_by(rows)
+
+    def raised(self, times: float, parts: int) -> SideDifference:
+        """The same with its p-values so many times as large, as of one part of several."""
+        p, here = (None if one is None else min(one * times, 1.0) for one in (self.p, self.here))
+        return dataclasses.replace(self, p=p, here=here)._seen_by(self.rows * parts)
+
+    def _seen_by(self, rows: int) -> SideDifference:
         seen, ratio = self.seen, self.ratio
-        if self.needed is not None:
+        if self.needed is not None and self.p is not None:
             seen = None if seen is None else self.needed.seen(rows)
             if ratio is not None and ratio.seen is not None:
                 ratio = dataclasses.replace(ratio, seen=math.exp(self.needed.seen(rows)))
-        return dataclasses.replace(self, p=p, alone=self.p, rows=rows, seen=seen, ratio=ratio)
-
-    def raised(self, times: float) -> SideDifference:
-        """The same with its p-values so many times as large, as one part of several."""
-        p, here = (None if one is None else min(one * times, 1.0) for one in (self.p, self.here))
-        return dataclasses.replace(self, p=p, here=here)
+        return dataclasses.replace(self, rows=rows, seen=seen, ratio=ratio)
 
     @property
     def name(self) -> str:
@@ -290,8 +294,9 @@ class SideDifference:
         return f"by geometric means {'within kinds of task' if self.within else 'over tasks'}"
 
     def means(self) -> str:
-        """Both means, and whether they are within kinds of tasks."""
-        return first_to_second(self.first, self.second) + " within kinds of task" * bool(self.within)
+        """Both means, whether they are within kinds of tasks, and by what they are weighted."""
+        by = f", weighted by {self.weighted}" if self.weighted and not self.kind else ""
+        return first_to_second(self.first, self.second) + " within kinds of task" * bool(self.within) + by
 
     def told(self, said: Collection[str] = ()) -> str:
         """Both means, and whether they are of these tasks only; `place` once in a sentence that `said` it."""

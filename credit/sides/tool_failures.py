@@ -46,9 +46,9 @@ class ToolFailures:
     shared: int = 0
     in_shared: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
 
-    def raised(self, times: float) -> ToolFailures:
+    def raised(self, times: float, parts: int) -> ToolFailures:
         """The same with its p-values so many times as large."""
-        return dataclasses.replace(self, share=self.share.raised(times))
+        return dataclasses.replace(self, share=self.share.raised(times, parts))
 
     def row(self, what: str) -> SideDifference:
         """The test as a row of a table, of `what` per call; in the tasks seen alone it says nothing of a tool."""

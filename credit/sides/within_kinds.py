@@ -15,6 +15,7 @@ from credit.sides.shown_changes import shown
 from credit.sides.side_rows import corrected_rows
 from credit.sides.side_tests import compare_metric
 from credit.sides.side_words import MOST_TOLD, first_to_second, up_to
+from graphs.distinct_columns import distinct_columns
 from graphs.task_means import ROUNDING, alike, task_mean
 from graphs.text import counted, printable, signed
 
@@ -75,7 +76,7 @@ def _together(kind: np.ndarray, side: np.ndarray, task: np.ndarray, value: np.nd
     Reference: Cochran 1954, Some methods for strengthening the common χ² tests.
     """
     rows = np.flatnonzero(np.isfinite(value) & (side >= 0) & (kind >= 0))
-    cells, cell = np.unique(np.stack([task[rows], kind[rows]]), axis=1, return_inverse=True)
+    cells, _, cell, _ = distinct_columns(task[rows], kind[rows])
     count, total = (
         np.stack([np.bincount(cell, weight * (side[rows] == one), cells.shape[1]) for one in (0, 1)])
         for weight in (np.ones(len(rows)), value[rows])

@@ -150,6 +150,7 @@ class _Trace:
     spans: dict[str, Span] = dataclasses.field(default_factory=dict)
     feedback: list[tuple[_Feedback, Place]] = dataclasses.field(default_factory=list)
     files: dict[str, None] = dataclasses.field(default_factory=dict)
+    beside: dict[str, bool] = dataclasses.field(default_factory=dict)  # files of feedback alone
 
     def add(self, run: _Run, span: Span, trace: str) -> None:
         """Add a run; one that stands twice with equal content counts once.
@@ -240,7 +241,8 @@ def _place_feedback(feedback: list[tuple[_Feedback, Place]], traces: dict[str, _
             orphans.append(Problem(kind, place.file, place.line, "run_id", shown, expected))
         else:
             owner.feedback.append((entry, place))
-            owner.files[place.file] = None
+            if place.file not in owner.files:
+                owner.beside[place.file] = True
     return orphans
 
 
@@ -302,7 +304,8 @@ def _inside(value: Any, *path: str | int) -> Any:
 
 def _record(trace_id: str, trace: _Trace, beside: Roots, askers: frozenset[str]) -> Iterator[TraceRecord | Problem]:
     group = next((run.reference_example_id for run in trace.runs.values() if run.reference_example_id), trace_id)
-    record = TraceRecord(trace_id, group, *trace.place, format="langsmith", sources=list(trace.files))
+    files = [*trace.files, *trace.beside]
+    record = TraceRecord(trace_id, group, *trace.place, format="langsmith", sources=files, beside=trace.beside)
     record.system = _system(trace)
     for run in _roots(trace):
         record.metadata = record.metadata or stated_metadata(run.extra.metadata if run.extra else b"")

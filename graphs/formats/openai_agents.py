@@ -127,7 +127,7 @@ class _Trace:
     name: str = ""
     metadata: dict[str, str] = dataclasses.field(default_factory=dict)
     spans: dict[str, Span] = dataclasses.field(default_factory=dict)
-    files: dict[str, None] = dataclasses.field(default_factory=dict)
+    files: dict[str, bool] = dataclasses.field(default_factory=dict)  # each with whether it has a span
 
 
 class _Log:
@@ -160,7 +160,7 @@ class _Log:
             if not item.id:
                 expected, shown = "the id of the trace", excerpt(item.id)
                 raise TraceError(Problem("missing-field", place.file, place.line, "id", shown, expected))
-            trace = self._trace(item.id, place)
+            trace = self._trace(item.id, place, is_span=False)
             trace.name = trace.name or item.workflow_name or ""
             trace.metadata = trace.metadata or stated_metadata(item.metadata)
             return [(span, item.id) for span in nested_documents(document, item.spans, "spans", item.id)]
@@ -171,12 +171,12 @@ class _Log:
         expected = '"trace" or "trace.span", or an object with traces or data'
         raise TraceError(Problem("unknown-item", place.file, place.line, "object", shown, expected))
 
-    def _trace(self, name: str, place: Place) -> _Trace:
-        """The trace of this id, noted to have a part here."""
+    def _trace(self, name: str, place: Place, *, is_span: bool) -> _Trace:
+        """The trace of this id, noted to have a part here: a span, or its own record."""
         trace = self.traces.get(name)
         if trace is None:
             trace = self.traces[name] = _Trace(place)
-        trace.files[place.file] = None
+        trace.files[place.file] = is_span or trace.files.get(place.file, False)
         return trace
 
     def _add_span(self, document: Document, trace: str) -> None:
@@ -196,7 +196,7 @@ class _Log:
         if kind is Kind.CALL:
             call = decode(_CALL_DATA, exported.span_data, field="span_data", **where)
             span.model, span.columns = call.model or "", (call.usage or ChatUsage()).columns
-        add_span(self._trace(trace, place).spans, span, "id", trace)
+        add_span(self._trace(trace, place, is_span=True).spans, span, "id", trace)
 
     def records(self) -> Iterator[TraceRecord | Problem]:
         """The traces; each is forgotten once it has been handed out."""
@@ -206,6 +206,7 @@ class _Log:
             if name in self.refused:
                 continue
             record = TraceRecord(name, name, *trace.place, format="openai-agents", sources=list(trace.files))
+            record.beside = {file: False for file, has_spans in trace.files.items() if not has_spans}
             record.metadata = trace.metadata
             try:
                 spans = order_by_start(trace.spans.values(), name, "started_at")

@@ -155,6 +155,7 @@ class _Evaluation:
         """
         folders = _at_and_above(real_folder(record.file))
         record.sources = [file for folder in folders for file in self.files.get(folder, ())]
+        record.beside = dict.fromkeys(record.sources, False)
         model, resolved = (_nearest(stated, folders, instance) for stated in (self.models, self.resolved))
         if model is not None and model.contradiction:
             file, line, _ = model.place

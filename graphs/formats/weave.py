@@ -31,6 +31,7 @@ from graphs.formats.common.money import stated_money
 from graphs.formats.common.run_digest import run_digest
 from graphs.formats.common.scores import Score, is_written_number, place_scores
 from graphs.formats.common.span_tree import Kind, Roots, Span, kind_of, roots_of
+from graphs.formats.common.stated_counts import missing_parts
 from graphs.formats.common.stop_reasons import stop_reason
 from graphs.formats.common.team_writing import write_spans
 from graphs.formats.common.traced import Traced, order_by_start
@@ -93,6 +94,7 @@ class _OfWeave(msgspec.Struct):
 class _Summary(msgspec.Struct):
     usage: dict[str, ChatUsage] | None = None
     weave: _OfWeave | None = None
+    status_counts: dict[str, Any] | None = None  # of the call and those below it
 
 
 class _Example(msgspec.Struct):
@@ -140,6 +142,7 @@ class _Stated(msgspec.Struct):
     group: str = ""
     system: str = ""
     scores: dict[str, float | str] | None = None
+    calls: int = 0  # that it and those below it are
     feedback: list[tuple[str, float | str, str, int, bool]] = []  # name, number, id, place, whether of a person
 
 
@@ -152,7 +155,8 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each trace of Weave and each example of an evaluation, over all files.
 
     Problem kinds, one trace refused: those of `graphs.reading.json_problems`, "missing-field", "duplicate-span",
-    "parent-cycle", "missing-parent", "no-events"; and those of `graphs.formats.common.scores`.
+    "parent-cycle", "missing-parent", "no-events"; and those of `graphs.formats.common.scores`. Named while the trace
+    reads: "missing-part".
     """
     traces: dict[str, Traced[_Stated]] = {}
     refused: set[str] = set()
@@ -190,6 +194,8 @@ def _span(call: _Call, place: Place) -> tuple[Span, _Stated]:
     span.fault = call.exception or ""
     summary = decode(_SUMMARY, object_text(call.summary), field="summary", **where)
     stated = _Stated((summary.usage if summary else None) or {}, bool(stated_kind))
+    counts = (summary.status_counts if summary else None) or {}
+    stated.calls = sum(count for count in counts.values() if isinstance(count, int))
     if summary and summary.weave:
         stated.feedback = list(_judgements(summary.weave.feedback or [], where))
         stated.costs = summary.weave.costs
@@ -278,6 +284,7 @@ def _records(
         expected = "the id of a call of this log, or the calls of this evaluation cannot be told apart"
         yield lost.refuse("missing-parent", "parent_id", lost.parent, expected, trace_id).problem
         return
+    tops = [stated[span.id].calls for span in spans.values() if span.parent not in spans]
     for example, within in parts.items():
         if not example and len(parts) > 1 and all(span.kind in (Kind.OTHER, Kind.JUDGE) for span in within):
             continue
@@ -309,6 +316,8 @@ def _records(
             continue
         record.sole_channel("evaluations" if example else "")
         yield record
+    begun, field = sum(tops) if all(tops) else 0, "summary.status_counts"
+    yield from missing_parts(begun, len(spans), "call", field, trace.place, trace_id)
 
 
 def _find_calls(trace: Traced[_Stated]) -> None:

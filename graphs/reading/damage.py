@@ -9,8 +9,10 @@ format holds (`graphs.formats.Format.holds`):
   trace in its column of traces. Where records of the file hold several traces, what was lost of the record may be of
   one that it does not show: then it refuses the traces that it states, if no trace of the file is in two records.
 - Otherwise every trace of the file is refused, except those that the format marks as complete. So is every trace of
-  other files that share a trace with this file, and every trace whose id the record states. Of a file of which nothing
-  was read, the traces are those that stand at such keys; without any, the traces of all files are refused.
+  other files that share a trace with this file, and every trace whose id the record states. Files share a trace if both
+  hold runs of it (`TraceRecord.beside`). Of a file of which nothing was read, the traces are those that stand at such
+  keys; without any, the traces of all files are refused.
+- What is lost of a file of scores alone is a score of one trace. It is named, and refuses the traces that it states.
 - "session": if a trace states a sub-agent whose session was not found (`MISSING_PART`), any file or record that cannot
   be read may be that session, and refuses the trace.
 - "session": the writer of a last line without its newline was killed, or still writes. The line is named, and the trace
@@ -106,7 +108,7 @@ def undamaged(
             if suspects is None:
                 suspects = _that_may_hold_a_part([*without_trace, *unread], sources)
             if suspects:
-                refused[note.trace] = _of_trace(Lost(suspects[0]), note.trace)
+                refused[note.trace] = _without_damage(Lost(suspects[0]), "lost-row", _MAY_LACK, note.trace)
                 yield refused[note.trace]
                 continue
             yield note
@@ -141,8 +143,9 @@ def undamaged(
                 yield record.problem
                 lost.append(record)
         lost += _at_lines(source, at_lines.get(source.name, {}))
-    found = _refused_by(lost, waiting, refused, states, by_name, is_session=holds == "session")
+    found, of_unknown = _refused_by(lost, waiting, refused, states, by_name, is_session=holds == "session")
     yield from (problem for trace, problem in found.items() if refused.get(trace) != problem)
+    yield from of_unknown
     yield from behind
     for item in waiting:
         cut = holds == "session" and any(record.is_unfinished for record in _lost_in(item, by_name))
@@ -195,6 +198,7 @@ def _ended_files(items: Iterable[TraceRecord | Part]) -> set[str]:
     return ended
 
 
+_MAY_LACK = "the trace may lack a record"
 _UNFINISHED = "a line that ends: its writer was killed, or still writes, and this line is not read"
 _BEGIN = 200  # bytes, of which an excerpt is shown
 
@@ -220,8 +224,8 @@ def _refused_by(
     by_name: Mapping[str, Source],
     *,
     is_session: bool,
-) -> dict[str, Problem]:
-    """The traces that lost records refuse, each with its problem.
+) -> tuple[dict[str, Problem], list[Problem]]:
+    """The traces that lost records refuse, each with its problem; and problems of lost scores of unknown traces.
 
     Args:
       lost: the records.
@@ -232,21 +236,30 @@ def _refused_by(
       is_session: whether a file is one trace.
     """
     files: dict[str, set[str]] = {trace: {problem.file} for trace, problem in refused.items()}
+    runs: dict[str, set[str]] = {}  # by trace, its files without those beside its runs
+    scores: dict[str, bool] = {}  # those beside, each with whether all that stands there is scores
     complete: set[str] = set()
     logged_as: dict[str, str] = {}
     for item in items:
         for trace, of_trace in _files_of(item):
             files.setdefault(trace, set()).update(of_trace)
+            beside = item.beside if isinstance(item, TraceRecord) else {}
+            runs.setdefault(trace, set()).update(of_trace - beside.keys())
+            for file, is_scores in beside.items():
+                scores[file] = is_scores and scores.get(file, True)
         if isinstance(item, TraceRecord) and item.complete:
             complete.add(item.trace_id)
         if isinstance(item, TraceRecord) and item.logged_as:
             logged_as[item.trace_id] = item.logged_as
-    together = _joined_files(files.values())
+    scores = {file: scores[file] for file in scores.keys() - set().union(*runs.values())}
+    runs = {trace: {problem.file} for trace, problem in refused.items()} | runs
+    together = _joined_files([*runs.values(), *({file} for file in scores)])
     by_fold: dict[str, set[str]] = {}
     for trace in files:
         by_fold.setdefault(folded(logged_as.get(trace, trace)), set()).add(trace)
     divides = functools.cache(lambda file: not states.keys or _divides(by_name[file], states))
     found: dict[str, Problem] = {}
+    of_unknown: list[Problem] = []
     for record in lost:
         file = record.problem.file
         ids = set(stated_ids(record.text, states))
@@ -259,10 +272,14 @@ def _refused_by(
             and all(file in files[trace] for trace in stated - own)
             and divides(file)
         )
-        if not is_certain:
+        why = _MAY_LACK
+        if not is_certain and scores.get(file):
+            score = "a score of one trace is lost, and nothing tells of which"
+            of_unknown.append(_without_damage(record, "lost-score", score))
+        elif not is_certain:
             # Of a file of which nothing was read, the traces are those that it states. Where it states none, it may
             # hold parts of any: all are refused. A session's file held its own trace only.
-            of_file = {file} if file in together else {other for trace in own for other in files.get(trace, ())}
+            of_file = {file} if file in together else {other for trace in own for other in runs.get(trace, ())}
             reach = [together[other] for other in of_file]
             is_any = not (is_session or own or file in together)
             # Other files' traces that the record states may lack it, too.
@@ -271,9 +288,12 @@ def _refused_by(
                 for trace in files.keys() - complete
                 if is_any or any(together[other] is part for part in reach for other in files[trace])
             }
+            of_others = not all(file in files[trace] for trace in stated & files.keys())
+            where = "" if is_any else " of files that share a trace with this one" if of_others else " of this file"
+            why = f"the record may be of any trace{where}"
         for trace in sorted(stated & files.keys() - found.keys()):
-            found[trace] = _of_trace(record, trace)
-    return found
+            found[trace] = _without_damage(record, "lost-row", why, trace)
+    return found, of_unknown
 
 
 def _divides(source: Source, states: TraceKeys) -> bool:
@@ -296,12 +316,12 @@ def _divides(source: Source, states: TraceKeys) -> bool:
     return not (several and shared)
 
 
-def _of_trace(record: Lost, trace: str) -> Problem:
+def _without_damage(record: Lost, kind: str, why: str, trace: str = "") -> Problem:
     problem = record.problem
     is_line = problem.line and b"\n" not in record.text.strip()
     advice = f"mend or delete line {problem.line}" if is_line else "write the file anew, or take it away,"
-    expected = f"a log without damage: the trace may lack a record; {advice} and read again"
-    return dataclasses.replace(problem, kind="lost-row", expected=expected, trace=trace)
+    expected = f"a log without damage: {why}; {advice} and read again"
+    return dataclasses.replace(problem, kind=kind, expected=expected, trace=trace)
 
 
 def whole_ids(text: bytes) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -77,6 +77,14 @@ class Traces:
         """Real numbers of events, edges, agents and traces; kept, since edges are counted by their mask."""
         edges = int(np.count_nonzero(self.graph.edge_mask))
         return Sizes(self.events.num_rows, edges, self.agents.num_rows, self.traces.num_rows)
+
+    @functools.cached_property
+    def kept(self) -> dict[type, Any]:
+        """What was worked out of the batch, by its class (`credit.reports.of_batch`); no part of a pickle."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "kept"}
 
     @property
     def reward_channels(self) -> list[str]:

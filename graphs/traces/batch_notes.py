@@ -9,6 +9,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
+from graphs.distinct_columns import distinct_columns
 from graphs.errors import Problem
 from graphs.event_graph import EventGraph
 from graphs.joint_rewards import with_joint_rewards
@@ -244,7 +245,7 @@ def batch_notes(
     group, version = np.asarray(graph.group_ids)[: len(headings)], np.full(len(headings), -1)
     if "policy_version" in evidence:
         version = np.nan_to_num(evidence["policy_version"].array[: len(headings)], nan=-1)
-        (task, number), members = np.unique(np.stack([group, version])[:, compared], axis=1, return_counts=True)
+        (task, number), _, _, members = distinct_columns(group[compared], version[compared])
         mixed = np.isin(task, task[1:][task[1:] == task[:-1]])
         if mixed.any():
             several = int((np.unique(task[mixed & (number >= 0)], return_counts=True)[1] > 1).sum())

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from graphs.distinct_columns import distinct_columns
 from graphs.event_graph import EventGraph
 from graphs.padding import Sizes
 from graphs.traces.batch import Traces
@@ -77,7 +78,7 @@ def _models_of_calls(stated: np.ndarray, trace: np.ndarray, names: list[str]) ->
     """Of each trace the models that its events state."""
     found: dict[int, set[str]] = {}
     known = np.flatnonzero(stated >= 0)
-    for row, which in np.unique(np.stack([trace[known], stated[known]]), axis=1).T.tolist():
+    for row, which in distinct_columns(trace[known], stated[known]).columns.T.tolist():
         found.setdefault(row, set()).add(names[which])
     return {row: of - {""} for row, of in found.items()}
 
@@ -300,9 +301,7 @@ def _acting_models(traces: Traces) -> tuple[list[str], list[list[int]]]:
     """Names of models, and the pairs of an agent and a model with which it acts."""
     models, model = event_models(traces)
     acts = np.flatnonzero(np.asarray(traces.graph.action_mask)[: traces.sizes.events])
-    pairs: list[list[int]] = np.unique(
-        np.stack([np.asarray(traces.graph.agent_ids)[acts], model[acts]]), axis=1
-    ).T.tolist()
+    pairs: list[list[int]] = distinct_columns(np.asarray(traces.graph.agent_ids)[acts], model[acts]).columns.T.tolist()
     return models, pairs
 
 

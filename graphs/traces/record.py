@@ -176,6 +176,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
       files: per event, for formats that store a trace in several files; empty where all events are in `file`.
       summed: costs that are sums over the trace's calls.
       sources: further files that something of the trace was read from, such as its scores.
+      beside: those files that hold no run or span of it, each with whether all that stands there is scores.
       complete: whether the format marks the end of a trace, and the log has the mark.
       error: why the log says that the run failed, such as the error of its environment; "" where it says nothing.
       invalidated: why the log says that the outcome does not count; "" where it does.
@@ -186,6 +187,8 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
       unread: why it has no events, where that is no fault; () where it is told elsewhere, None where it is one.
       unknown: kinds of spans that the format does not know, each with its place: such a span is no event.
       unlike_counts: calls for which the log states different counts, in words, each with its place.
+      embedded: calls of models of embeddings, which are tools: the model, the tokens that it read, and its place.
+      total_money: what the log says that the trace cost, where the sum of its calls counts in its place.
       repeated: records of the trace, such as spans, that stand again with equal content and count once.
       run: what the log states of the run, where `trace_id` is made of a file's name: copies of a log have it in common.
       logged_as: the trace's id in its records, where `trace_id` is another, such as an example's of an evaluation.
@@ -241,6 +244,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
     group_is_text: bool | None = None
     summed: tuple[str, ...] = ()
     sources: list[str] = []
+    beside: dict[str, bool] = {}
     complete: bool = False
     run: str = ""
     logged_as: str = ""
@@ -254,6 +258,8 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
     unread: tuple[Problem, ...] | None = None
     unknown: list[tuple[str, tuple[str, int, int]]] = []
     unlike_counts: list[tuple[str, tuple[str, int, int]]] = []
+    embedded: list[tuple[str, int, tuple[str, int, int]]] = []
+    total_money: float | None = None
 
     def event(
         self,
@@ -385,6 +391,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
         rest = TraceRecord(self.trace_id, self.group_id, self.file, self.line, self.offset, self.format, unread=())
         rest.rewards, rest.words, rest.sole, rest.metrics = self.rewards, self.words, self.sole, self.metrics
         rest.unsettled, rest.error, rest.invalidated = self.unsettled, self.error, self.invalidated
+        rest.metadata = self.metadata
         return rest
 
     def refuse(self, kind: str, field: str, value: object, expected: str, position: int | None = None) -> NoReturn:

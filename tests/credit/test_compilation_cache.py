@@ -149,6 +149,13 @@ def test_a_kept_function_is_not_traced_again_and_gives_the_same_bits(counted: li
     assert len(counted) == 2
 
 
+def test_where_jax_compiles_nothing_no_function_is_kept(counted: list[int], tmp_path: Path) -> None:
+    """In commands `jax.disable_jit()` was an error of JAX, and the law of compiled functions broken for each method."""
+    with jax.disable_jit():
+        assert _decorated(counted)(np.ones(2, np.float32), power=2)["power"].tolist() == [1.0, 1.0]
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="no owners of files")
 def test_a_function_of_another_user_is_not_loaded(counted: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.ones(4, np.float32)

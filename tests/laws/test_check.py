@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from site_pages import page
 
 import credit
 import credit.laws.trial_batches
+from credit.cli import cli
 from credit.laws import LAWS, check
 from estimators.base import Credit
 from graphs.floats import at_least_float32
@@ -26,6 +29,28 @@ def test_every_report_says_that_laws_measure_no_bias_and_what_does() -> None:
     for method in (good, credit.METHODS["grpo"]):
         told = str(check(method, skip=[name for name in LAWS if name != "finite"])).splitlines()
         assert told[2].startswith("bias: no law measures it") and "`credit bench bias` computes it" in told[2]
+
+
+def test_the_command_says_of_each_law_whether_it_holds() -> None:
+    """Laws had no command: an error of a benchmark named the Python function, which shows no progress."""
+    told = CliRunner().invoke(cli, ["check", "tests.laws.flawed_methods:concretises"])
+    lines = [line.split() for line in told.stdout.splitlines()]
+    assert told.exit_code == 1 and lines[1][:2] == ["jit", "BROKEN"], told.output
+    assert [line[0] for line in lines[1 : len(LAWS) + 1]] == list(LAWS) and "`--unbiased` tries" in told.stdout
+    assert told.stderr.startswith("error: concretises breaks the law 'jit'")
+    others = ",".join(name for name in LAWS if name != "finite")
+    found = CliRunner().invoke(cli, ["check", "tests.laws.flawed_methods:good", "--skip", others, "--json"])
+    assert found.exit_code == 0 and json.loads(found.stdout)["laws"][0] == {
+        "law": "finite", "passed": True, "untried": False, "detail": ""
+    }  # fmt: skip
+    refused = CliRunner().invoke(cli, ["check", "rloo", "--scope", "batch"])
+    assert refused.exit_code == 1 and "rloo states its own" in refused.stderr
+
+
+def test_each_law_is_told_when_it_was_tried() -> None:
+    seen: list[str] = []
+    report = check(concretises, strict=False, after_law=lambda result: seen.append(result.law))
+    assert seen == [result.law for result in report.results]
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from graphs.errors import CreditError
 from graphs.reading.decoder_words import expected_type
 from graphs.text import counted, excerpt
 
-__all__ = ["POINTS", "kept_rows", "row_key", "write_rows"]
+__all__ = ["POINTS", "kept_rows", "row_key", "runs_of_file", "write_rows"]
 
 POINTS = 31
 """Points of a curve that are kept, at even shares of the budget; `places` are the shares at which each was reached."""
@@ -48,6 +48,7 @@ class _Row(msgspec.Struct):
     answered: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0  # files of earlier versions have no such fields
     refused: str = ""
     places: list[_Finite] = []
+    function: str = ""
 
 
 def row_key(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -59,13 +60,27 @@ def kept_rows(path: Path, wanted: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows of a file of an earlier run, if it is there.
 
     Raises:
-      CreditError: the file cannot be resumed or holds rows of other settings than `wanted`; a row is broken, or has
-        the key of an earlier one.
+      CreditError: as `runs_of_file`, or the file cannot be resumed: it holds rows of other settings than `wanted`.
     """
     if path.suffix not in (".json", ".parquet"):
         raise CreditError(f"{path}: expected a file that ends in .json or .parquet")
     if not path.is_file():
         return []
+    rows, stated = runs_of_file(path)
+    if stated != wanted:
+        raise CreditError(f"{path} holds rows of settings {stated}; expected {wanted}: choose another file")
+    return rows
+
+
+def runs_of_file(path: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The rows of a file of `credit bench train`, and their settings.
+
+    Args:
+      path: ends in .json or .parquet.
+
+    Raises:
+      CreditError: it is no such file; a row is broken, or has the key of an earlier one.
+    """
     try:
         if path.suffix == ".json":
             document = json.loads(path.read_text(encoding="utf-8"))
@@ -78,14 +93,12 @@ def kept_rows(path: Path, wanted: dict[str, Any]) -> list[dict[str, Any]]:
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise TypeError("rows")
     except (ValueError, OSError) as error:
-        raise CreditError(f"{path} cannot be resumed: {error}; expected a file of `credit bench train`") from error
+        raise CreditError(f"{path} cannot be read: {error}; expected the file of `credit bench train -o`") from error
     except (KeyError, TypeError) as error:
         raise CreditError(
-            f"{path} cannot be resumed: it holds no rows of training with their settings; expected a file "
-            "of `credit bench train`"
+            f"{path} cannot be read: it holds no rows of training with their settings; expected the file "
+            "of `credit bench train -o`"
         ) from error
-    if stated != wanted:
-        raise CreditError(f"{path} holds rows of settings {stated}; expected {wanted}: choose another file")
     first: dict[tuple[Any, ...], int] = {}
     for number, row in enumerate(rows, start=1):
         _check_row(f"{path}: row {number}", row)
@@ -93,7 +106,7 @@ def kept_rows(path: Path, wanted: dict[str, Any]) -> list[dict[str, Any]]:
         if first_number != number:
             key = ", ".join(f"{name} {value!r}" for name, value in zip(_KEY, row_key(row), strict=True))
             raise CreditError(f"{path}: row {number} has {key} as row {first_number}; expected each row once")
-    return rows
+    return rows, stated
 
 
 def _check_row(where: str, row: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import click
 
 from credit.cli.benchmarks.bench_bias import bias
 from credit.cli.benchmarks.bench_doctor import doctor
+from credit.cli.benchmarks.bench_plot import plot
 from credit.cli.benchmarks.bench_robustness import robustness
 from credit.cli.benchmarks.bench_snr import snr
 from credit.cli.benchmarks.bench_table import table
@@ -33,5 +34,5 @@ def bench() -> None:
     """
 
 
-for _command in (bias, truth, snr, doctor, robustness, train, table, worlds):
+for _command in (bias, truth, snr, doctor, robustness, train, table, plot, worlds):
     bench.add_command(_command)

@@ -25,8 +25,10 @@ from credit.cli.benchmarks.measured import (
     of_all_sizes,
     refused,
     said,
+    settings_of_worlds,
     shared_conditions,
     table_of,
+    told_of_worlds,
 )
 from credit.cli.shared.answers import stderr, words
 from credit.cli.shared.commands import Number
@@ -34,18 +36,21 @@ from credit.cli.shared.outputs import check_folder, save_table, table_path
 from graphs.text import printable
 
 __all__ = [
+    "COLUMN",
     "TEXT",
     "Column",
     "Told",
     "absent_notes",
     "columns_of",
     "in_blocks",
+    "label_of",
     "latex",
     "long_table_option",
     "of_benchmarks",
     "save_latex",
     "save_numbers",
     "table_or_latex",
+    "typeset",
     "without_advice",
 ]
 
@@ -114,7 +119,8 @@ def long_table_option(*names: str) -> Callable[[Callable[..., Any]], Callable[..
         type=click.Path(dir_okay=False, path_type=Path),
         callback=table_or_latex,
         help="Also write all numbers, one a line, in the same columns for bias, truth, snr and train: .csv, .parquet, "
-        f".jsonl or .arrow; or .tex, a LaTeX table of each quantity, for the package booktabs.{alone}",
+        ".jsonl or .arrow, which `bench table` and `bench plot` read; or .tex, a LaTeX table of each quantity, for "
+        f"the package booktabs.{alone}",
     )
     return lambda command: table(width_option(command))
 
@@ -185,7 +191,13 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
         if len(cells) < len(numbers) and len(set(cells)) == 1:
             throughout.append(f"{setting}: {cells[0]} throughout")
             del tables[setting, ""]
-    of_all = [notes.get("", ""), "; ".join(said(numbers, "given")), *refused(numbers), *said(numbers, "caveats")]
+    of_all = [
+        *told_of_worlds(tables.values()),
+        notes.get("", ""),
+        "; ".join(said(numbers, "given")),
+        *refused(numbers),
+        *said(numbers, "caveats"),
+    ]
     texts, see = [], ""
     for of_table in tables.values():
         title, quantity = of_table[0].title, of_table[0].quantity
@@ -205,7 +217,7 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
         caption = f"{holds(of)} ({about})" if about else holds(of)
         texts.append(side_by_side(columns, methods, f"{name} {title}", caption, below, see, page))
         if any(of_all):
-            see = rf"; notes: Table~\ref{{{_label(f'{name} {title}')}}}"
+            see = rf"; notes: Table~\ref{{{label_of(f'{name} {title}')}}}"
         throughout, of_all = [], []
     return "\n".join(texts)
 
@@ -241,11 +253,12 @@ class Column(NamedTuple):
     numbers: list[Measured]
 
 
-def columns_of(numbers: Iterable[Measured], shared: set[str], head: str = "") -> list[Column]:
-    """A column for each of the conditions that are not shared."""
+def columns_of(numbers: Sequence[Measured], shared: set[str], head: str = "") -> list[Column]:
+    """A column for each of the conditions that are not shared, without the settings that its world has in all."""
     columns: dict[str, Column] = {}
+    of_world = settings_of_worlds(numbers)
     for number in numbers:
-        below = condition(number, shared, others=True)
+        below = condition(number, shared | of_world[number.world], others=True)
         column = columns.setdefault(below, Column(number.bench, head, below, {}, []))
         column.cells[number.method] = number.cell
         column.numbers.append(number)
@@ -379,7 +392,7 @@ def of_benchmarks(
         below = [note for bench in of_block if bench not in labels for note in notes[bench]] + [*last] * (not texts)
         shared, plain = _without_shared(block)
         texts.append(side_by_side(plain, methods, label, captioned(block, shared), below, see, page))
-        labels |= {bench: _label(label) for bench in of_block if bench not in labels}
+        labels |= {bench: label_of(label) for bench in of_block if bench not in labels}
     return "\n".join(texts)
 
 
@@ -464,10 +477,10 @@ def side_by_side(
         if len(blocks) == least and max(map(width, blocks)) <= room:
             break
     star = "*" * (page - room + max(map(width, blocks)) > COLUMN)
-    lines = [_typeset(note) + r"\par" for note in map(without_advice, notes) if note]
+    lines = [typeset(note) + r"\par" for note in map(without_advice, notes) if note]
     below = [r"\par\smallskip", r"\begin{minipage}{\linewidth}\footnotesize", *lines, r"\end{minipage}"]
     return "\n".join([
-        rf"\begin{{table{star}}}", rf"\caption{{{_typeset(caption)}{see}}}", rf"\label{{{_label(name)}}}",
+        rf"\begin{{table{star}}}", rf"\caption{{{typeset(caption)}{see}}}", rf"\label{{{label_of(name)}}}",
         r"\centering", *[size] * bool(size),
         "\n\\par\\medskip\n".join(_tabular(block, methods, stacked) for block in blocks),
         *below * bool(lines), rf"\end{{table{star}}}", "",
@@ -492,8 +505,14 @@ def without_advice(text: str) -> str:
     return " ".join(kept).rstrip(";")
 
 
-def _label(name: str) -> str:
-    return "tab:" + re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")
+def label_of(name: str, kind: str = "tab") -> str:
+    """A label of LaTeX.
+
+    Args:
+      name: any text.
+      kind: what it labels.
+    """
+    return f"{kind}:" + re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")
 
 
 def _lines(cell: str, stacked: bool) -> tuple[str, str]:
@@ -512,7 +531,7 @@ def _tabular(columns: Sequence[Column], methods: Sequence[str], stacked: bool) -
         row, joined = ["method" if last else ""], not last and any(n > 1 for _, n in runs)
         for text, n in runs:
             joins = joined or (number == 0 and bool(columns[0].head))
-            row += [rf"\multicolumn{{{n}}}{{c}}{{{_typeset(text)}}}"] if joins else [_typeset(text)] * n
+            row += [rf"\multicolumn{{{n}}}{{c}}{{{typeset(text)}}}"] if joins else [typeset(text)] * n
             rules += rf"\cmidrule(lr){{{at}-{at + n - 1}}}" * (joins and not last)
             at += n
         heads += [" & ".join(row) + r" \\", *[rules] * bool(rules)]
@@ -520,7 +539,7 @@ def _tabular(columns: Sequence[Column], methods: Sequence[str], stacked: bool) -
     for method in methods:
         cells = (_lines(column.cells.get(method, "–"), stacked) for column in columns)
         numbers, intervals = zip(*cells, strict=True)
-        body.append([_typeset(method), *map(_numbers, numbers)])
+        body.append([typeset(method), *map(_numbers, numbers)])
         if any(intervals):
             body.append(["", *(rf"{{\scriptsize {_numbers(text)}}}" if text else "" for text in intervals)])
     rows = [" & ".join(line) + r" \\" for line in body]
@@ -530,7 +549,12 @@ def _tabular(columns: Sequence[Column], methods: Sequence[str], stacked: bool) -
     ])  # fmt: skip
 
 
-def _typeset(text: str) -> str:
+def typeset(text: str) -> str:
+    """The text as LaTeX.
+
+    Args:
+      text: of any characters.
+    """
     return _HELD.sub("\N{NO-BREAK SPACE}", text).translate(_SPECIAL)
 
 
@@ -542,4 +566,4 @@ def _numbers(cell: str) -> str:
         ten = rf" \times 10^{{{below.strip('+')}{power}}}" if power else ""
         return f"${sign}{digits.replace(',', '{,}')}{ten}$" if sign or ten else digits
 
-    return _NUMBER.sub(one, _typeset(cell))
+    return _NUMBER.sub(one, typeset(cell))

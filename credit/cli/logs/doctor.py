@@ -108,7 +108,7 @@ def doctor(
         cut_off = CUT_OFF.format(int(ended_early(traces)[0].sum()))
         for line in [end.words for end in early] + [cut_off] * bool(early and answered):
             stdout().print(words(line), soft_wrap=True)
-        if answered and (hidden := int(TeamFacts(traces).hidden_work[0].sum())):
+        if answered and (hidden := int(TeamFacts.of(traces).hidden_work[0].sum())):
             stdout().print(HIDDEN.format(hidden, UNREAD), soft_wrap=True)
         stdout().print(NOT_LOOKED_FOR, soft_wrap=True)
     leave(ctx, traces, allow_bad)

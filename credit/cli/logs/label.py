@@ -53,7 +53,8 @@ def label(
 
     Each answer is written to the file at once, "cannot tell" too. `--rewards` of the other commands reads the file. A
     second call with the same file goes on with the traces that have no label, first with those without an outcome: a
-    group that has a label or an outcome is finished before another is begun.
+    group that has a label or an outcome is finished before another is begun. The order is random (by hashes of the
+    traces' ids), and each system, verdict and kind of task has its share from the beginning.
     """
     import numpy as np
 

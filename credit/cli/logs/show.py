@@ -115,7 +115,7 @@ def _print_around(console: Console, traces: Traces, trace: int, event: int | str
     from credit.reports.tool_calls import ToolCalls
     from credit.reports.trace_events import event_rows
 
-    end, *early = lasts(traces, ToolCalls(traces)).get(trace, (-1, ""))
+    end, *early = lasts(traces, ToolCalls.of(traces)).get(trace, (-1, ""))
     members = np.flatnonzero(np.asarray(traces.graph.trace_ids)[: traces.sizes.events] == trace)
     place = traces.event_row(trace, event) - int(members[0])
     near = range(max(place - NEAR, 0), min(place + NEAR + 1, len(members)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
+    "PICTURES",
     "check_folder",
     "check_room",
     "look_options",
@@ -177,10 +178,14 @@ def check_room(draw: Callable[[], Figure]) -> None:
     click.get_current_context().meta[CHECKED] = True
 
 
-def save_picture(figure: Figure, path: Path) -> None:
+def save_picture(figure: Figure, path: Path, sources: Iterable[str] = ()) -> None:
     """Write a picture whole or not at all, and print its name.
 
     What took long to measure is drawn larger where its numbers have no room that those of stand-ins had.
+
+    Args:
+      figure, path: the picture, and where to.
+      sources: what made its numbers, if not this call.
     """
     from credit.plot.finishing import refine, write_figure
     from graphs.atomic import atomic_write
@@ -190,7 +195,7 @@ def save_picture(figure: Figure, path: Path) -> None:
     dpi = look.pop("dpi", DPI)
     refine(figure, **look, larger=meta.get(CHECKED, False))
     with atomic_write(path) as file:
-        write_figure(figure, file, path.suffix.lstrip("."), dpi, source())
+        write_figure(figure, file, path.suffix.lstrip("."), dpi, "; ".join([source(), *sources]))
     size = tuple(map(float, figure.get_size_inches()))
     no_room = look.get("size") not in (None, size)
     larger = f" at {size[0]:g}x{size[1]:g} inches: its numbers have no room in the size that was asked for" * no_room

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from graphs.distinct_columns import distinct_columns
+
 if TYPE_CHECKING:
     from credit.methods.method_row import Seen
     from credit.tables.batch_rows import Rows
@@ -227,7 +229,7 @@ def condition_unbiased(
       version_told: whether it is told which version is trained.
       lost: as of `rewards_left_out`.
       doubted: whether rows may be others than they seem: copies, of several agents without a trace, or of agents at
-        once, in an order that the method reads and nothing tells.
+        once, in an order that the method reads and nothing tells; or a turn is missing, as of `turn_gaps`.
     """
     from estimators.base import Reason
 
@@ -310,8 +312,8 @@ def several_agents(batch: Batch) -> str:
     """
     graph, real = batch.graph, np.asarray(batch.graph.agent_mask)
     group = np.asarray(graph.group_ids)[np.asarray(graph.agent_trace)[real]]
-    pairs = np.unique(np.stack([group, np.asarray(graph.agent_name_ids)[real]]), axis=1)
-    return "several agents in a group" if pairs.shape[1] > len(np.unique(group)) else ""
+    pairs = distinct_columns(group, np.asarray(graph.agent_name_ids)[real])
+    return "several agents in a group" if len(pairs.first) > len(np.unique(group)) else ""
 
 
 def group_spread(batch: Batch) -> tuple[np.ndarray, bool]:
@@ -343,8 +345,7 @@ def _of_agents(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
     stated = ~np.isnan(of_agents)
     agents, first = np.unique(np.asarray(graph.agent_ids)[batch.rows.event[stated]], return_index=True)
     group = np.asarray(graph.group_ids)[np.asarray(graph.agent_trace)[agents]]
-    pairs = np.stack([group, np.asarray(graph.agent_name_ids)[agents]])
-    _, key = np.unique(pairs, axis=1, return_inverse=True)
+    key = distinct_columns(group, np.asarray(graph.agent_name_ids)[agents]).of
     return key, (of_agents + batch.columns["reward"])[stated][first]
 
 

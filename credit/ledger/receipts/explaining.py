@@ -16,6 +16,7 @@ from credit.tables.advantages import TYPE_NAMES
 from estimators.base import Credit
 from estimators.composition.increments import combine
 from graphs.argument_kinds import checked_kinds
+from graphs.distinct_columns import distinct_columns
 from graphs.errors import expect
 from graphs.event_graph import EventGraph
 from graphs.traces.batch import Traces
@@ -190,7 +191,7 @@ class Receipts:
             # Events with the same reasons, votes and sources have the same words: they are made once.
             reasons = offered.reason[rows], zero if form is None else form.reason[rows]
             kinds = np.stack([*reasons, claimed, votes, sources, *silent.values()])
-            _, first, kind = np.unique(kinds.astype(np.int64), axis=1, return_index=True, return_inverse=True)
+            _, first, kind, _ = distinct_columns(*kinds.astype(np.int64))
             words = [
                 why(
                     self.rule,

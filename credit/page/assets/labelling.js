@@ -65,9 +65,11 @@
     const begun = new Set(held.filter((one, i) => one.reward != null || !open(i)).map((one) => one.group));
     return rows.find((i) => bare(i) && begun.has(held[i].group)) ?? rows.find(bare) ?? rows.find(open);
   };
+  const order = data.explorer.order; // rows, as a sample is drawn from them
   /* Round from the trace shown. */
   const go = (step, unlabelled) => {
-    const around = held.map((_, i) => (row + step * (i + 1) + held.length) % held.length);
+    const begin = order.indexOf(row);
+    const around = order.map((_, k) => order[(begin + step * (k + 1) + held.length) % held.length]);
     const next = unlabelled ? first(around) : around[0];
     if (next != null) main.show(next);
   };
@@ -82,7 +84,7 @@
       make("label", {}, "Another outcome", reward), make("button", { type: "button", onclick: () => { if (reward.value !== "" && Number.isFinite(+reward.value)) save(+reward.value); } }, "Save"),
       button("Remove", "u", acts.u), button("Next unlabelled", "n", acts.n), button("Previous", "p", acts.p))),
     make("p", {}, state, " ", progress), trouble), words);
-  part.querySelector(".label").before(make("p", { class: "note" }, "Is the outcome of this trace good? Each answer is written at once to ", file, rater, ". Then the next trace comes. Other commands read the file with ",
+  part.querySelector(".label").before(make("p", { class: "note" }, "Is the outcome of this trace good? Each answer is written at once to ", file, rater, ". Then the next trace comes. Their order is random; each system, verdict and kind of task has its share. Other commands read the file with ",
     make("code", {}, "--rewards"), ".", data.overview.corpus.with_outcome ? ` The log has outcomes of ${plural(data.overview.corpus.with_outcome, "trace")}. They are no labels, and are not shown here.` : ""));
   page.lead("explorer");
   // What is to be judged comes first, and counts of errors before the answer would sway it.
@@ -97,6 +99,6 @@
   page.shown = (shown) => { quote(); row = shown; note.value = known(row)?.note ?? ""; const stated = known(row)?.reward; reward.value = stated === UNTOLD ? "" : stated ?? ""; show(); };
 
   ask({}).catch((error) => { state.textContent = `The labels cannot be read: ${error.message}`; }).then(() => {
-    if (held.length) main.show(first(held.map((_, i) => i)) ?? 0);
+    if (held.length) main.show(first(order) ?? order[0]);
   });
 })();

@@ -98,7 +98,7 @@ class _Rollout:
     spans: dict[str, list[Document]] = dataclasses.field(default_factory=dict)
     attempts: Attempts = dataclasses.field(default_factory=Attempts)
     group: RolloutGroup = dataclasses.field(default_factory=RolloutGroup)
-    files: dict[str, None] = dataclasses.field(default_factory=dict)
+    files: dict[str, bool] = dataclasses.field(default_factory=dict)  # each with whether it has an event or a span
 
 
 def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
@@ -139,9 +139,10 @@ def _take(document: Document, rollouts: dict[str, _Rollout]) -> None:
     except TraceError as error:  # of this rollout: a field `trace_id` names the trace of a tracer
         raise TraceError(dataclasses.replace(error.problem, trace=_rollout_of(raw))) from error
     rollout = rollouts.setdefault(item.rollout_id, _Rollout(place))
-    rollout.files[place.file] = None
+    is_act = item.event_type is not None or item.span_id is not None
+    rollout.files[place.file] = is_act or rollout.files.get(place.file, False)
     attempt = item.attempt_id or ""
-    if item.event_type is not None or item.span_id is not None:
+    if is_act:
         if item.event_type is None:
             rollout.spans.setdefault(attempt, []).append(document)
         else:
@@ -176,6 +177,7 @@ def _record(name: str, rollout: _Rollout) -> TraceRecord:
     attempt = rollout.attempts.last(rollout.events | rollout.spans, name)
     group = rollout.group.name(name)
     record = TraceRecord(name, group, *rollout.place, format="agent-lightning", sources=list(rollout.files))
+    record.beside = {file: False for file, has_acts in rollout.files.items() if not has_acts}
     events, spans = _once(rollout.events.get(attempt, [])), rollout.spans.get(attempt, [])
     if events and spans:
         shown = f"{counted(len(events), 'event')} and {counted(len(spans), 'span')}"

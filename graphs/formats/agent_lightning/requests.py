@@ -131,8 +131,9 @@ def write_requests(record: TraceRecord, documents: list[Document]) -> None:
             rewards.append(_TimedReward(amounts[number], call, moment))
             continue
         data = decode(_MODEL_REQUEST, event.data, file=place.file, line=place.line, field="data", trace=trace)
-        if data.status != "ok" or not data.response.choices:
-            continue  # it failed: nothing was chosen
+        failed, choices = data.status != "ok", data.response.choices or []
+        if not (failed or choices):
+            continue
         agent, time = _agent(data), float("nan") if event.timestamp is None else event.timestamp
         team.agent(agent, agent)
         for message in data.request.messages or []:
@@ -142,10 +143,11 @@ def write_requests(record: TraceRecord, documents: list[Document]) -> None:
         counts, unlike = call_counts(data.usage, data.response.usage)
         record.unlike_counts += [(unlike, place)] if unlike else []
         evidence = counts | _log_probs(data)
-        chosen = data.response.choices[0]
+        chosen = _Choice() if failed or not choices else choices[0]
         call = team.call(
-            agent, str(index), place, time=time, model=data.model or None, stopped=chosen.finish_reason, **evidence
-        )
+            agent, str(index), place, time=time, model=data.model or None, stopped=chosen.finish_reason,
+            status="error" if failed else None, **evidence,
+        )  # fmt: skip
         reply = chosen.message
         for tool_call in (reply.tool_calls if reply else None) or []:
             name, event_id = tool_call.function.name, f"{index}/{tool_call.id}"

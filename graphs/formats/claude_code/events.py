@@ -40,6 +40,7 @@ class _Call:
     The largest count is the call's if a line is final, or if the count grew from line to line.
     """
 
+    name: str
     entry: Entry
     time: float
     uses: list[tuple[Block, Entry]] = dataclasses.field(default_factory=list)
@@ -131,11 +132,11 @@ def _steps(entries: list[Entry], *, spawned: bool) -> Iterator[_Step]:
     steps: list[tuple[int, int, _Step]] = []  # with the index of the line, and 0 for calls, which come first
     for index, entry in enumerate(entries):
         if entry.type == "assistant":
-            if entry.harness:
+            if entry.harness and not entry.api_error:
                 continue
-            name = entry.message.id or ""
+            name = entry.message.id or entry.uuid or f"line-{entry.place.line}"
             if name not in calls:
-                calls[name], begun[name] = _Call(entry, entry.time), index
+                calls[name], begun[name] = _Call(name, entry, entry.time), index
                 steps.append((index, 0, _Step(entry, call=calls[name])))
             calls[name].add(entry)
             called_at |= {block.id or "": begun[name] for block in entry.message.blocks if block.type == "tool_use"}
@@ -178,8 +179,9 @@ class _Writer:
         Returns:
           The spawns among them.
         """
+        failed = bool(call.entry.api_error)
         position = self._event(
-            call.entry.message.id or "",
+            call.name,
             EventType.ORCHESTRATOR_DECISION if agent in self.spawners else EventType.MESSAGE,
             agent,
             call.entry,
@@ -190,8 +192,8 @@ class _Writer:
             cached_tokens=call.cached,
             cache_write_tokens=call.written or None,
             money=call.money,
-            model=call.entry.message.model,
-            status=call.stopped if is_cut(call.stopped) else None,
+            model=None if failed else call.entry.message.model,
+            status="error" if failed else call.stopped if is_cut(call.stopped) else None,
         )
         for cause, edge_type in self.causes.pop(agent, ()):
             self.record.edge(cause, position, edge_type)

@@ -227,20 +227,20 @@ class _Reading:
         return value
 
     def _call(self, event: _Event, span: Span, field: str) -> None:
-        """Make a span a model call, unless it has no choice: then the call failed, and nothing was chosen."""
-        if bytes(event.output) in (b"", b"null"):
-            return
-        line, field = span.place.line, f"{field}.output"
-        output = decode(_OUTPUT, event.output, file=self.file, line=line, field=field, trace=self.trace)
-        if not output.choices:
+        """Make a span a model call, unless it has neither a choice nor an error: then it had not ended."""
+        output, line, field = _Output(), span.place.line, f"{field}.output"
+        if bytes(event.output) not in (b"", b"null"):
+            output = decode(_OUTPUT, event.output, file=self.file, line=line, field=field, trace=self.trace)
+        span.failed = not output.choices and bytes(event.error) not in (b"null", b'""')
+        if not (output.choices or span.failed):
             return
         span.kind, span.model, span.end = Kind.CALL, event.model or "", seconds(event.completed)
         self.repeatable.setdefault(span.parent, []).append(span)
         if output.usage is not None:
             span.columns |= output.usage.columns
             span.money = stated_money(output.usage.total_cost)
-        span.stopped = output.choices[0].stop_reason
-        logprobs = output.choices[0].logprobs
+        chosen = output.choices[0] if output.choices else _Choice()
+        span.stopped, logprobs = chosen.stop_reason, chosen.logprobs
         if logprobs is not None and logprobs.content:
             span.columns["token_log_probs"] = [token.logprob for token in logprobs.content]
             span.columns["log_prob"] = math.fsum(span.columns["token_log_probs"])

@@ -22,6 +22,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.graph_nodes import asking_nodes
+from graphs.formats.common.money import stated_money
 from graphs.formats.common.span_tree import Roots, roots_of
 from graphs.formats.common.team_writing import write_spans
 from graphs.formats.common.trace_metadata import stated_metadata
@@ -47,6 +48,7 @@ class _Trace(msgspec.Struct):
     scores: list[msgspec.Raw] | None = None
     version: str | None = None  # "used to understand how changes to the trace type affect metrics"
     release: str | None = None  # of the application
+    cost: Any = msgspec.field(default=None, name="totalCost")
     metadata: msgspec.Raw = msgspec.Raw()
 
 
@@ -143,6 +145,9 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     yield from log.records()
 
 
+_SCORED, _HEADED, _OBSERVED = range(3)
+
+
 @dataclasses.dataclass(slots=True)
 class _Parts:
     """What the files have of a trace."""
@@ -151,10 +156,12 @@ class _Parts:
     scores: TraceScores
     stated: dict[str, Statement] = dataclasses.field(default_factory=dict)  # by id, what all copies of it state
     named: dict[str, dict[str, Place]] | None = None  # by field, ids without what they name
-    others: dict[str, None] | None = None  # files that more of it stands in
+    holds: int = 0  # the file of that place: what there is at most, of _SCORED, _HEADED and _OBSERVED
+    others: dict[str, int] | None = None  # files that more of it stands in, each with what there is at most
     own: Place | None = None  # of the trace itself, which states input and output
     system: str = ""  # as the trace itself states it
     metadata: dict[str, str] | None = None  # likewise
+    money: float | None = None  # likewise
 
 
 class _Log:
@@ -195,7 +202,7 @@ class _Log:
             self._add_observation(document, item.trace_id, scores_of_row(raw) if item.trace_name else [])
         elif of_trace := item.trace_id or (item.subject.of_trace if item.subject else None):
             score = decode_record(_SCORE, raw, trace=of_trace, **where)
-            self._parts(of_trace, place).scores.add(score, place)
+            self._parts(of_trace, place, _SCORED).scores.add(score, place)
         elif holder or item.is_observation:
             expected = "the id of the trace, which an observation has"
             raise TraceError(Problem("missing-field", place.file, place.line, "traceId", "absent", expected))
@@ -205,18 +212,20 @@ class _Log:
             return self._add_trace(document)
         return []
 
-    def _parts(self, trace: str, place: Place) -> _Parts:
+    def _parts(self, trace: str, place: Place, holds: int) -> _Parts:
         """The parts of a trace, of which one stands here."""
         parts = self.traces.get(trace)
         if parts is None:
             parts = self.traces[trace] = _Parts(place, TraceScores(trace))
-        if place.file != parts.place.file:
+        if place.file == parts.place.file:
+            parts.holds = max(parts.holds, holds)
+        else:
             parts.others = {} if parts.others is None else parts.others
-            parts.others[place.file] = None
+            parts.others[place.file] = max(parts.others.get(place.file, 0), holds)
         return parts
 
     def _add_observation(self, document: Document, trace: str, columns: list[tuple[str, float]]) -> None:
-        parts, stated = self._parts(trace, document.place), statement_of(document, trace)
+        parts, stated = self._parts(trace, document.place, _OBSERVED), statement_of(document, trace)
         first = parts.stated.setdefault(stated.id, stated)
         if first is stated:
             if columns:
@@ -237,9 +246,10 @@ class _Log:
         raw, place = document
         where: dict[str, Any] = {"file": place.file, "line": place.line}
         trace = decode(_TRACE, raw, **where)
-        parts = self._parts(trace.id, place)
+        parts = self._parts(trace.id, place, _HEADED)
         parts.own, parts.system = parts.own or place, parts.system or trace.version or trace.release or ""
         parts.metadata = parts.metadata or stated_metadata(trace.metadata)
+        parts.money = parts.money or stated_money(trace.cost)
         for score in _objects(parts, "scores", trace.scores, trace.id, place):
             parts.scores.add(decode_record(_SCORE, score, trace=trace.id, field="scores", **where), place)
         return [(held, trace.id) for held in _objects(parts, "observations", trace.observations, trace.id, place)]
@@ -252,7 +262,7 @@ class _Log:
                 orphans.append(owner)
                 continue
             try:
-                self._parts(owner, place).scores.add(score, place)
+                self._parts(owner, place, _SCORED).scores.add(score, place)
             except TraceError as error:
                 self.refused.add(owner)
                 yield error.problem
@@ -307,13 +317,16 @@ def _has_nodes(parts: _Parts) -> bool:
 
 def _records(trace: str, parts: _Parts, beside: Roots, askers: frozenset[str]) -> Iterator[TraceRecord | Problem]:
     place = parts.own or next((stated.place for stated in parts.stated.values()), parts.place)
-    record = TraceRecord(trace, trace, *place, format="langfuse", sources=[parts.place.file, *(parts.others or ())])
+    record = TraceRecord(trace, trace, *place, format="langfuse")
+    files = {parts.place.file: parts.holds, **(parts.others or {})}
+    record.sources = list(files)
+    record.beside = {file: holds == _SCORED for file, holds in files.items() if holds != _OBSERVED}
     absent = _absent(parts, trace)
     try:
         spans = order_by_start(map(span_of, parts.stated.values()), trace, "startTime")
         roots = (parts.stated[span.id].system for span in spans if span.parent not in parts.stated)
         record.system = parts.system or next(roots, None) or ""
-        record.metadata = parts.metadata or {}
+        record.metadata, record.total_money = parts.metadata or {}, parts.money
         settle_agents(spans, askers)
         are_all = all(problem.field != "scores" for problem in absent)
         written = write_spans(record, spans, "workflow", ("id", "parentObservationId"), beside=beside)

@@ -5,23 +5,33 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.graph_nodes import asking_nodes
 from graphs.formats.common.span_tree import Kind, Rules, roots_of
+from graphs.formats.common.stated_counts import missing_parts
 from graphs.formats.common.team_writing import structure_alone
 from graphs.formats.common.trace_metadata import words_of
 from graphs.formats.otlp.evaluations import Evaluation
 from graphs.formats.otlp.spans import TracedSpan
 from graphs.formats.otlp.traces import build
 from graphs.formats.otlp.wire import Attributes
+from graphs.reading.documents import Place
 from graphs.text import counted, excerpt
 from graphs.traces.record import TraceRecord
 
-__all__ = ["Gathering"]
+__all__ = ["Gathering", "Stated"]
 
 T = TypeVar("T")
+
+
+class Stated(NamedTuple):
+    """How many spans of a trace the log states, in which field, and where."""
+
+    spans: int
+    field: str
+    place: Place
 
 
 class Gathering:
@@ -38,6 +48,7 @@ class Gathering:
         self.evaluations: dict[str, list[Evaluation]] = {}
         self.resources: dict[str, Attributes] = {}  # of root spans, by trace
         self.loose: list[Evaluation] = []  # of a response, without a trace id
+        self.stated: dict[str, Stated] = {}  # by trace
         self.refused: set[str] = set()
 
     def take(self, add: Callable[[Gathering, T], None], item: T) -> Iterator[Problem]:
@@ -79,6 +90,8 @@ class Gathering:
                 yield record
                 if attached:
                     yield _attached(attached, trace)
+                if (of := self.stated.get(trace)) is not None:
+                    yield from missing_parts(of.spans, len(spans), "span", of.field, of.place, trace)
             else:
                 without_events.setdefault(record.file, []).append(record)
         for file, count in unknown.items():

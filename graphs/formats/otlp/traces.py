@@ -102,8 +102,9 @@ def build(
     all_evaluations = [*(evaluation for span in traced for evaluation in span.evaluations), *evaluations]
     if all_evaluations:
         place_evaluations(written, all_evaluations, {span.id: span.response_id for span in traced})
-    files = {span.place.file for span in spans} | {evaluation.place.file for evaluation in evaluations}
-    record.sources = sorted(files - {record.file})
+    files, of_scores = ({one.place.file for one in listed} for listed in (spans, evaluations))
+    record.sources = sorted((files | of_scores) - {record.file})
+    record.beside = dict.fromkeys(sorted(of_scores - files), True)
     return record
 
 

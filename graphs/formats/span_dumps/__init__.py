@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from graphs.errors import Problem, TraceError
-from graphs.formats.otlp.gathering import Gathering
+from graphs.formats.otlp.gathering import Gathering, Stated
 from graphs.formats.span_dumps.envelopes import dumped_spans
 from graphs.formats.span_dumps.phoenix import row_span, rows
-from graphs.formats.span_dumps.spans import Dumped, DumpedSpan, decoded, span_of
+from graphs.formats.span_dumps.spans import SPANS, Dumped, DumpedSpan, decoded, span_of
 from graphs.reading.documents import Place, documents
 from graphs.reading.source import Source
 from graphs.reading.tables.rows import is_parquet
@@ -59,7 +59,11 @@ def read(sources: Sequence[Source], attach_orphans: bool = False) -> Iterator[Tr
 
 
 def _add(log: Gathering, dumped: Dumped) -> None:
-    log.add_span(*span_of(decoded(dumped), dumped.place, dumped.extra))
+    stated = dumped.extra.pop(SPANS, None)
+    trace, span = span_of(decoded(dumped), dumped.place, dumped.extra)
+    log.add_span(trace, span)
+    if stated is not None:
+        log.stated[trace] = Stated(stated, "mlflow.trace.sizeStats", dumped.place)
 
 
 def _add_row(log: Gathering, row: tuple[dict[str, Any], Place]) -> None:

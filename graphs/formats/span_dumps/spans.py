@@ -82,6 +82,10 @@ class DumpedSpan(msgspec.Struct):
     resource: _Holder | None = None
 
 
+SPANS = "num_spans"
+"""How many spans the envelope says that the trace has."""
+
+
 class Dumped(NamedTuple):
     """A span's JSON and where it stands; `extra` are attributes that its envelope gives."""
 
@@ -281,7 +285,7 @@ def _of_mlflow(span_attributes: Attributes) -> Attributes:
 
 
 def assessments(info: Any) -> Attributes:
-    """What an MLflow trace's assessments state, as evaluations of the trace, and its state if that is an error.
+    """What an MLflow trace's assessments state, as evaluations of the trace, its state if that is an error; `SPANS`.
 
     Assessments of a single span are left out. So are overridden ones, which MLflow keeps in the trace. A number or a
     truth that is written as a text is passed on as it is: who reads the evaluations refuses it by name.
@@ -292,6 +296,10 @@ def assessments(info: Any) -> Attributes:
     attributes: Attributes = {}
     if isinstance(info, dict) and "ERROR" in (info.get("state"), info.get("status")):
         attributes[f"{PREFIX}error"] = "the trace's state is ERROR"
+    stated = info.get("trace_metadata") or info.get("request_metadata") if isinstance(info, dict) else None
+    size = _json(stated.get("mlflow.trace.sizeStats")) if isinstance(stated, dict) else None
+    if isinstance(size, dict) and isinstance(count := size.get("num_spans"), int):
+        attributes[SPANS] = count
     for number, assessment in enumerate(found):
         if (
             assessment.get("span_id")

@@ -34,6 +34,33 @@ def test_each_world_of_a_benchmark_is_said_in_words(bench: str) -> None:
     assert all(" ".join(text.split()) in shown for text in told.values())
 
 
+def test_worlds_of_ones_own_are_said_in_words_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`bench worlds` took names of the library alone, though every benchmark takes `module:name`."""
+    (tmp_path / "worlds_of_mine.py").write_text(
+        "from credit.bench.training.learning_tasks import learning_task\n"
+        "from graphs.worlds import TeamWorld\n"
+        "from graphs.worlds.micro.examples import MICRO\n"
+        "small, team, task, no = MICRO['relay-and'], TeamWorld(kind='pivotal'), learning_task('bottleneck'), 3\n"
+        "def noise(rng, shape): return rng.normal(size=shape)\n"
+        "def decide(history): return None\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    kinds = {"small": "bias", "team": "truth", "noise": "snr", "Mine=worlds_of_mine:task": "train"}
+    names = [name if ":" in name else f"worlds_of_mine:{name}" for name in kinds]
+    found = CliRunner().invoke(cli, ["bench", "worlds", "relay-and", *names, "--json"])
+    assert found.exit_code == 0, found.output
+    told = json.loads(found.stdout)["worlds"]
+    shown = [name.partition("=")[0] for name in names]
+    assert [(row["bench"], row["world"]) for row in told] == [
+        ("bias", "relay-and"),
+        *zip(kinds.values(), shown, strict=True),
+    ]
+    assert told[0]["about"] == told[1]["about"] and told[0]["parameters"] == told[1]["parameters"]
+    for name, why in (("no", "expected a Micro, a TeamWorld"), ("decide", "decide"), ("x", "has no 'x'")):
+        refused = CliRunner().invoke(cli, ["bench", "worlds", f"worlds_of_mine:{name}"])
+        assert refused.exit_code == 1 and why in refused.stderr, refused.output
+
+
 def test_a_world_can_be_rebuilt_from_what_json_says_of_it() -> None:
     """The price, the gain and the policy of `stop-rewards` stood in the source alone."""
     found = json.loads(CliRunner().invoke(cli, ["bench", "worlds", "--json"]).stdout)["worlds"]

@@ -70,6 +70,8 @@ LISTS = {
     "bench train --tasks": "stopping*,mine:task",
     "bench table {file} -m": "rloo,gae",
     "bench table {file} -q": "bias,cosine",
+    "bench plot {file} -o a.svg -m": "rloo,gae",
+    "bench plot {file} -o a.svg -q": "bias,cosine",
     **{f"{name} {{file}} -m": "rloo,grpo" for name in ("compare", "audit", "compose -o out.csv")},
 }
 
@@ -175,7 +177,7 @@ def test_the_call_without_arguments_says_what_to_do_first() -> None:
     [
         (["asign"], "No command 'asign'. Did you mean assign?"),
         (["zzz"], "`credit --help` lists all."),
-        (["check"], "No command 'check'. Python has it: `python -c \"import credit; help(credit.check)\"`."),
+        (["rloo"], "No command 'rloo'. Python has it: `python -c \"import credit; help(credit.rloo)\"`."),
     ],
 )
 def test_a_wrong_command_is_answered_by_near_names_under_one_prefix(arguments: list[str], words: str) -> None:

@@ -172,6 +172,20 @@ def test_evidence_that_whole_groups_lack_counts_against_a_method(tmp_path: Path)
     assert methods(advice(log))["turn"] == "gae"
 
 
+def test_agents_at_once_have_one_turn_as_to_the_methods(tmp_path: Path) -> None:
+    """656 turns were counted where methods compare 492."""
+    rows = [
+        f"q,{trace},{agent},{turn},{trace + str(turn) if agent in 'ab' else ''},{int(trace == 's')}"
+        for trace in "rs"
+        for turn in range(3)
+        for agent in ("planner", "a", "b")
+    ]
+    log = tmp_path / "x.csv"
+    log.write_text("\n".join(["group,trace,agent,turn,context,reward", *rows]))
+    turn = {branch.unit: branch for branch in advice(log).branches}["turn"]
+    assert turn.stated == "12 turns with an action in 2 traces"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("alternatives", [1, 2])
 def test_siblings_count_only_where_a_context_has_two(tmp_path: Path, alternatives: int) -> None:

@@ -10,7 +10,6 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
-from credit.reports.tool_calls import ToolCalls
 from credit.sides.changed_teams import SomeTasks, TeamChange, team_changes, told_team_changes
 
 Run = tuple[str, int, tuple[str, ...], float]
@@ -36,7 +35,7 @@ def changes(runs: list[Run]) -> list[TeamChange]:
     _, _, read = credit.from_columns(group=group, trace=trace, agent=agent, reward=reward)
     place = [int(name[1:]) for name in read.traces.traces["trace"].to_pylist()]
     side, value = np.array([runs[i][1] for i in place]), np.array([runs[i][3] for i in place])
-    return team_changes(read.traces, value, side, ToolCalls(read.traces))
+    return team_changes(read.traces, value, side)
 
 
 def test_means_are_of_the_tasks_that_are_named_and_of_all_others() -> None:

@@ -102,8 +102,7 @@ def test_a_side_that_is_better_in_one_kind_and_worse_in_another_is_told() -> Non
     told: dict[str, Any] = found.as_json()
     assert [row["kind"] for row in told["kinds"]] == ["auto", "theft", "water"]
     assert [row["metric"] for row in told["differences"]].count("success") == 1
-    star = dict(found.terms())["*"]  # it said "the rows of its part", one of which has no test
-    assert star.startswith("* beyond chance: p < 0.05, corrected for the tests of its part: success 1, kinds of task 2")
+    assert " tests of success, of costs, kinds of task, tools, agents and verdicts, or " in dict(found.terms())["*"]
 
 
 def test_a_change_of_all_kinds_is_told_of_all_tasks_and_not_of_one() -> None:

@@ -381,11 +381,10 @@ def test_what_a_success_cost_counts_failures_whose_cost_is_known_in_part(tmp_pat
     paid = success_costs(traces, found, *units_of(traces, "system"), prices)
     assert [(one.unit, one.cost, one.whole, one.traces) for one in paid] == [("a", 8.0, True, 2), ("b", 7.0, False, 2)]
     lost = "1 trace of b without an outcome cost 18"
-    few = " (an interval takes 12 tasks that differ, 8 with a success)"  # and all costs, which b lacks
-    assert success_line(paid) == f"money for a success: a 8, b ≥ 7, over all traces with an outcome{few}; {lost}"
+    assert success_line(paid) == f"money for a success: a 8, b ≥ 7; {lost}"
     unknown = [dataclasses.replace(one, cost=0.0, whole=False) if one.unit == "b" else one for one in paid]
-    assert success_line(unknown).startswith("money for a success: a 8, b not known, over")
-    all_of_them = "money for a success: ≥ 7.5, over all traces with an outcome; 1 trace without an outcome cost 18"
+    assert success_line(unknown).startswith("money for a success: a 8, b not known")
+    all_of_them = "money for a success: ≥ 7.5; 1 trace without an outcome cost 18"
     assert success_line(paid_for_success(traces, prices)) == all_of_them == questions(traces, None, prices)["paid"]
     printed = CliRunner().invoke(cli, ["summary", str(tmp_path), "--prices", str(tmp_path / "prices.csv")]).stdout
     assert f"\n{all_of_them}\n" in printed
@@ -406,9 +405,8 @@ def test_what_a_success_cost_has_an_interval_over_tasks(tmp_path: Path) -> None:
     won = np.array([line["rewards"]["team"] for line in lines]).reshape(-1, 3).sum(axis=1)
     assert paid.cost == pytest.approx(tokens.sum() / won.sum(), rel=1e-6)
     assert (paid.low, paid.high) == pytest.approx(ratio_interval(tokens, won), rel=1e-6)
-    spread = f"{paid.cost:.3g} ({paid.low:.3g} to {paid.high:.3g})"
-    over = "over all traces with an outcome (95 % intervals over tasks)"
-    assert success_line([paid]) == f"money for a success: {spread}, {over}"
+    spread = f"{paid.cost:.3g} (95 % interval {paid.low:.3g} to {paid.high:.3g})"
+    assert success_line([paid]) == f"money for a success: {spread}", "40 words said more"
 
 
 TEAMS = {  # births, deaths and size at each event; critical steps of each decision, None at other events

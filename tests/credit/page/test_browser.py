@@ -743,8 +743,7 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
         "What was lost: 67 % of the money at the given prices (9.5 of 14.25) went into failed traces.",
         "Where time goes: 100 % of the wall clock goes into calls of web: 2,005 seconds a call (median).",
         "Look first: a, error of web; no later call of it succeeded ({}). It happened in 3 traces. Show it",
-        "Money for a success: 14.25, over all traces with an outcome (an interval takes 12 tasks that differ, 8 with a "
-        "success).",
+        "Money for a success: 14.25.",
         "What it cost: money 14.25 at the given prices, 1,500 tokens generated and 6M read, 3 h 21 min of wall clock.",
         "What differs: Within tasks, failed and succeeded traces have the same length, agents, errors, tools and ends: "
         "nothing to compare there.",

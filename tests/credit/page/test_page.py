@@ -385,6 +385,9 @@ def test_a_reader_without_javascript_has_the_caveats_of_the_lead_one_by_one(tmp_
     assert done.exit_code == 0, done.output
     shown, sides = without_script(out.read_text()), embedded(out.read_text())[0]["overview"]["sides"]
     assert "differ in model" in " ".join(sides["caveats"]) and sides["origin"]
+    assert "What changed from old to new:" in shown and "<b>From old" not in shown, (
+        "success and costs stood there twice"
+    )
     assert f"<b>But:</b></p><ul>{''.join(f'<li>{escape(line)}</li>' for line in sides['caveats'])}</ul>" in shown
     assert "; ".join(sides["origins"]) == sides["origin"]  # it was one paragraph of six lines
     for one in sides["origins"]:

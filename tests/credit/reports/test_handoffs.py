@@ -18,7 +18,6 @@ from credit.page import Findings
 from credit.page.overview import overview
 from credit.reports.handoffs import handoffs
 from credit.reports.leading_causes import leading_causes
-from credit.reports.tool_calls import ToolCalls
 from credit.reports.triage import triage
 from graphs.logs import read
 from graphs.traces.batch import Traces
@@ -88,6 +87,20 @@ def test_a_task_that_is_handed_to_the_wrong_agent_is_named_with_the_event_that_d
     within = "within 14 tasks with such runs and others, 1 of 25 such runs succeeded and 42 of 59 others"
     may = "(beyond chance; what went wrong before may be why)"
     assert cause.told() == f"{words} (such as: {said}): {within} {may}"
+
+
+@pytest.mark.parametrize(("both", "words"), [(0, HANDED[1]), (5, HANDED[1].removesuffix(" instead of billing"))])
+def test_runs_in_which_both_agents_act_are_not_counted_as_one_instead_of_the_other(
+    tmp_path: Path, both: int, words: str
+) -> None:
+    """Of runs with a wrong agent some went on to the right one, and were counted as "instead of billing", too."""
+    records = misrouted(np.random.default_rng(3), ["billing"] * 16, ["tech"], 0.7, 6)
+    wrong = [i for i, one in enumerate(records) if one["events"][2]["agent"] == "tech"]
+    for i in wrong[:both]:
+        texts = [(event["agent"], event["text"]) for event in records[i]["events"]]
+        records[i] = run(i, [*texts[:-1], ("billing", "I try"), texts[-1]], records[i]["rewards"]["team"], 6)
+    (cause,) = (one for one in leading_causes(logs(tmp_path, records)) if one.of_team)
+    assert (cause.words, cause.traces) == (words, len(wrong))
 
 
 def test_a_wrong_agent_of_one_task_may_be_the_right_one_of_another(tmp_path: Path) -> None:
@@ -250,7 +263,11 @@ def test_a_wrong_agent_is_named_among_tasks_of_one_kind_that_are_run_once(tmp_pa
         for one in leading_causes(logs(tmp_path / str(k), records)):
             if one.of_team:
                 named += 1
-                assert one.words.startswith("runs of kind k3 ") and one.words.endswith(" instead of retention")
+                ends = (
+                    " instead of retention",
+                    " in which retention does not act",
+                )  # of others where all runs have one
+                assert one.words.startswith("runs of kind k3 ") and one.words.endswith(ends)
                 assert "expert" not in one.words
                 of_kind = [of for of in records if of["task_kind"] == "k3"]
                 right = [of["events"][0]["text"] == "to retention" for of in of_kind]
@@ -390,9 +407,7 @@ def test_a_version_with_another_team_makes_no_older_one_unlike(tmp_path: Path, r
     of = [logs(tmp_path / "none", records)]
     records[0]["events"][1]["agent"] = "new"  # one run of the older version that acts as the newer one does
     of.append(logs(tmp_path / "one", records))
-    found = [
-        handoffs(traces, ToolCalls(traces), lambda of: False, np.zeros(traces.sizes.traces, bool)) for traces in of
-    ]
+    found = [handoffs(traces, lambda of: False, np.zeros(traces.sizes.traces, bool)) for traces in of]
     none, one = ([one.rows.tolist() for one in its if one.words.startswith(UNLIKE)] for its in found)
     assert not none and one == ([[2]] if runs[0] == 2 else [])
 
@@ -402,7 +417,7 @@ def test_an_agent_more_or_less_is_no_other_in_the_place_of_one(tmp_path: Path) -
     teams = [("coder", "tester")] * 20 + [("coder",), ("coder", "tester", "critic")] * 2 + [("coder", "critic")] * 2
     records = [run(i, [("desk", "a"), *((one, "b") for one in team)], 1.0, 100) for i, team in enumerate(teams)]
     traces = logs(tmp_path, records)
-    found = handoffs(traces, ToolCalls(traces), lambda of: False, np.zeros(len(teams), bool))
+    found = handoffs(traces, lambda of: False, np.zeros(len(teams), bool))
     (rows,) = (one.rows for one in found if one.words.startswith(UNLIKE))
     assert {int(of) for of in np.asarray(traces.graph.trace_ids)[rows]} == {24, 25}
 

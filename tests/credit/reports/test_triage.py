@@ -393,6 +393,37 @@ def test_no_error_is_to_be_looked_at_first_where_chance_spread_it(tmp_path: Path
     assert f"<b>Look first:</b> {differing.example[0]} (t0).</p>" in page
 
 
+def test_a_number_that_differs_between_tasks_is_no_trace_to_look_at_first(tmp_path: Path) -> None:
+    """Where harder tasks may be why, a trace with more calls stood above every error, with no event to look at."""
+    lines = []
+    for i in range(48):
+        line = json.loads(causes_log([(1, float(i % 2), "docs" if i % 6 < 2 else "", False)]))
+        more = [
+            {"id": f"d{k}", "type": "tool_call", "t": 0, "tool": "lookup", "agent": "a"} for k in range(4 * (i % 2))
+        ]
+        lines.append(line | {"trace_id": f"t{i}", "task_id": f"q{i}", "events": more + line["events"]})
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = outcome_differences(read(tmp_path / "log.jsonl"))
+    assert any(row.stands_out for row in found.rows) and found.example == ("", "") and not found.within
+
+
+def test_damage_of_the_log_comes_behind_what_went_wrong(tmp_path: Path) -> None:
+    """A run that lacks a span, 1 of 277, stood above a tool's error of 31: it explains no failure."""
+    span = {"type": "SPAN", "startTime": "2026-01-01T00:00:00Z", "endTime": "2026-01-01T00:00:01Z", "name": "a"}
+    traces = []
+    for i, (parent, level) in enumerate((("lost", "DEFAULT"), ("r1", "ERROR"))):
+        root = span | {"id": f"r{i}", "traceId": f"t{i}", "parentObservationId": None}
+        call = root | {"id": f"c{i}", "type": "TOOL", "name": "web", "parentObservationId": parent, "level": level}
+        traces.append({"id": f"t{i}", "timestamp": span["startTime"], "name": "n", "scores": []})
+        traces[-1]["observations"] = [root, call]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in traces))
+    why = [one.why for one in triage(read(tmp_path / "log.jsonl")).suspects]
+    assert why == [
+        "error of web; no later call of it succeeded",
+        "the run lacks spans above others, or the end of the root",
+    ]
+
+
 def test_a_failed_trace_of_the_model_that_fails_most_is_named_where_nothing_else_differs(tmp_path: Path) -> None:
     """Nothing stood out, and no command showed a trace with the model of an agent that failed in nearly all of them."""
     lines = []

@@ -184,6 +184,9 @@ def test_refused_outcomes_stand_beside_the_share_of_successes(tmp_path: Path) ->
     for command in ("summary", "metrics"):
         assert f"12 outcomes {said}" in printed(command)
         assert "refused" not in printed(command, "--outcomes", "escalated=0", code=0)
+    head, beside = printed("summary"), printed("summary", "--sides", str(sides))
+    assert "outcomes.csv: 6 to 18 of 30 traces failed, 20 to 60 %. 6 more have none: " in head, "6 of 18, 33 %"
+    assert "Success is not compared: outcomes were refused." in beside and "success: no" not in beside.lower()
     of_sides = json.loads(printed("metrics", "--sides", str(sides), "--json"))
     assert [(row["side"], row["traces"], row["refused"]) for row in of_sides["unread"]] == [
         ("old", 0, 6),
@@ -196,6 +199,33 @@ def test_refused_outcomes_stand_beside_the_share_of_successes(tmp_path: Path) ->
     for wrong in ("escalated", "escalated=x", "=1", "a=1,A=2", str(table)):
         done = CliRunner().invoke(cli, ["validate", str(log), "--outcomes", wrong])
         assert done.exit_code == 1 and "WORD=NUMBER" in done.output
+
+
+def test_no_rate_and_no_cost_of_a_success_is_told_of_the_outcomes_that_were_read(tmp_path: Path) -> None:
+    """8 of 20 were "escalated": "all outcomes are equal, 1", "8 of 20 traces have no outcome", a success cost 0.1."""
+    log, table = tmp_path / "log.jsonl", tmp_path / "outcomes.csv"
+    log.write_text("".join(json.dumps(native(f"t{i}-{i % 6}") | {"costs": {"money": 0.1}}) + "\n" for i in range(20)))
+    table.write_text(
+        "trace,reward\n" + "".join(f"t{i}-{i % 6},{('resolved', 'escalated')[i < 8]}\n" for i in range(20))
+    )
+    done = CliRunner().invoke(cli, ["summary", str(log), "--rewards", str(table)])
+    assert "words mean.\n  All others are 1.\n" in done.stdout and "logged of all 20 traces: 2" in done.stdout
+    assert not any(words in done.stdout for words in ("equal", "20 traces have no outcome", "of a success"))
+
+
+@pytest.mark.parametrize(
+    ("refused", "told"), [(1, "40 of 80 traces with an outcome failed"), (8, "36 to 44 of 81 traces failed")]
+)
+def test_one_refused_outcome_of_eighty_silences_no_rate(tmp_path: Path, refused: int, told: str) -> None:
+    """Bounds stood in place of all rates, costs and changes of success, however few were refused."""
+    log, table = tmp_path / "log.jsonl", tmp_path / "outcomes.csv"
+    log.write_text("".join(json.dumps(native(f"t{i}-{i % 6}") | {"costs": {"money": 0.1}}) + "\n" for i in range(81)))
+    words = ["escalated" if i < refused else ("resolved", "unresolved")[i % 2] for i in range(81)]
+    table.write_text("trace,reward\n" + "".join(f"t{i}-{i % 6},{word}\n" for i, word in enumerate(words)))
+    done = CliRunner().invoke(cli, ["summary", str(log), "--rewards", str(table)])
+    assert ("of a success" in done.stdout) == ("of the logged cost (" in done.stdout) == (refused == 1)
+    assert f"{refused} outcome{'s were' if refused > 1 else ' was'} refused" in done.stdout
+    assert told in done.stdout
 
 
 def test_a_report_says_it_too(logs: Path) -> None:

@@ -304,3 +304,51 @@ def test_a_key_within_content_states_no_trace(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes() + b'{"id": "x", "inputs": {"trace_id": "of the task"}, "trace_i')
     left, problems = found(path)
     assert not left and {problem.trace for problem in problems if problem.kind == "lost-row"} == {trace}
+
+
+BESIDE = {
+    "langsmith": ("01a1fd32", '{"key"', "", True),
+    "otlp of gen_ai": ("20f47c33", '{"resourceLogs"', "", True),
+    "langfuse lines": (
+        '"t"', "-", '{"id": "s", "traceId": "t", "name": "correct", "value": 1, "dataType": "NUMERIC"}', True
+    ),
+    "langfuse, traces": ('"t"', "-", '{"id": "t", "timestamp": "2026-01-01T00:00:00Z", "htmlPath": ""}', False),
+    "openai-agents": ("58e9f2a0", '{"object": "trace",', "", False),
+    "agent-lightning": ('"r"', '{"rollout_id"', "", False),
+}  # fmt: skip
+"""Logs with the beginning of their traces' ids, what a line beside their runs begins with, or a further such line, and
+whether these are scores."""
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_lost_run_refuses_the_traces_of_its_file_and_not_those_of_the_file_of_scores(
+    tmp_path: Path, name: str
+) -> None:
+    """A file of feedback shares traces with all days: a cut line of one day refused the other days, too."""
+    known, begin, further, is_scores = BESIDE[name]
+    lines = [*ALL[name.replace(", traces", " lines")].write(tmp_path).read_text().splitlines(), further]
+    beside = ""
+    for day in "abc":
+        own = [line.replace(known, known[:-2] + day + known[-1]) for line in lines if line]
+        own = [line.replace('"id": "s"', f'"id": "{day}"') for line in own]
+        is_beside = [line.startswith(begin) or (bool(further) and line == own[-1]) for line in own]
+        beside += "".join(f"{line}\n" for line, of in zip(own, is_beside, strict=True) if of)
+        runs = "".join(f"{line}\n" for line, of in zip(own, is_beside, strict=True) if not of)
+        (tmp_path / f"day-{day}.jsonl").write_text(runs)
+    next(path for path in tmp_path.iterdir() if not path.name.startswith("day")).unlink()
+    (tmp_path / "beside.jsonl").write_text(beside)
+    whole, problems = found(tmp_path)
+    assert (len(whole), [problem for problem in problems if problem.is_failure]) == (3, [])
+    day = tmp_path / "day-c.jsonl"
+    runs = day.read_text()
+    day.write_text(runs + lines[0][:9])
+    left, problems = found(tmp_path)
+    assert len(left) == 2 and all(whole[trace] == left[trace] for trace in left)
+    (lost,) = (problem for problem in problems if problem.kind == "lost-row")
+    assert lost.file == str(day) and "any trace of this file;" in lost.expected
+    day.write_text(runs)
+    (tmp_path / "beside.jsonl").write_text(beside + beside[:9])
+    left, problems = found(tmp_path)
+    assert left == (whole if is_scores else {})
+    kinds = [problem.kind for problem in problems if problem.is_failure]
+    assert kinds == ["bad-json", *(["lost-score"] if is_scores else ["lost-row"] * 3)]

@@ -184,13 +184,16 @@ def test_older_logs_nest_events_in_tools(tmp_path: Path) -> None:
     assert record.ids == ["0", "1", "1.0", "1.result", "2"]
 
 
-def test_a_failed_call_is_no_event_and_humans_are(tmp_path: Path) -> None:
+def test_a_failed_call_and_humans_are_events_and_a_call_that_has_not_ended_is_none(tmp_path: Path) -> None:
     failed = {"event": "model", "output": {"choices": []}, "error": "overloaded"}
     asked = {"event": "approval", "approver": "human", "decision": "approve"}
     passed = {"event": "approval", "approver": "auto", "decision": "approve"}
     stopped = {"event": "approval", "approver": "policy", "decision": "reject"}
-    record = only(write(tmp_path, log(sample(failed, {"event": "input"}, asked, passed, stopped, model()))))
+    open_ = {"event": "model", "output": {"choices": []}, "pending": True}
+    record = only(write(tmp_path, log(sample(failed, {"event": "input"}, asked, passed, stopped, model(), open_))))
+    assert record.columns["status"][0] == "error"
     assert [kind for kind, _ in shape(record)] == [
+        "message",
         "human_intervention",
         "human_intervention",
         "safety_event",

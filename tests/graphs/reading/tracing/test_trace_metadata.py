@@ -114,6 +114,15 @@ def test_a_key_that_no_trace_has_is_a_problem(tmp_path: Path) -> None:
     assert problem.kind == "absent-metadata" and problem.expected.endswith("kind, release, user")
 
 
+def test_a_log_of_which_every_trace_is_refused_has_its_keys_of_metadata(tmp_path: Path) -> None:
+    """Behind 347 traces that a cut line refused stood that none has the key."""
+    path = written(tmp_path, openai_agents)
+    path.write_text(path.read_text() + '\n{"object": "trace.sp')
+    with pytest.raises(credit.NothingReadError) as caught:
+        credit.read(path, columns={"system": "release"})
+    assert {problem.kind for problem in caught.value.problems if problem.is_failure} == {"bad-json", "lost-row"}
+
+
 def test_a_table_that_states_kinds_needs_no_note(tmp_path: Path) -> None:
     path = written(tmp_path, openai_agents)
     (tmp_path / "kinds.csv").write_text("trace,task_kind\nt0,refund\n")

@@ -135,9 +135,9 @@ def test_rollouts_as_the_store_of_version_0_3_dumps_them(tmp_path: Path) -> None
     assert {item.trace_id: item.lines for item in found} == {f"r{k + 1}": [4 + 4 * k + 3] for k in range(4)}, "at-2"
 
 
-def test_a_failed_request_is_no_event(tmp_path: Path) -> None:
+def test_a_failed_request_is_an_error_and_an_empty_answer_no_event(tmp_path: Path) -> None:
     record = only(tmp_path, [request(status="error"), request(response={"choices": []}), request()])
-    assert record.ids == ["2"]
+    assert record.ids == ["0", "2"] and record.columns["status"][0] == "error"
 
 
 def test_log_probabilities_are_summed(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_compaction_is_no_agent_and_no_event(tmp_path: Path) -> None:
     assert only(main).metrics == {"unlogged_calls": 1}  # of the model that wrote the summary, for sums of tokens
 
 
-def test_what_the_harness_says_is_no_event(tmp_path: Path) -> None:
+def test_what_the_harness_says_is_no_event_but_a_call_that_the_api_refused(tmp_path: Path) -> None:
     log = Log()
     log.human("hello")
     log.human("caveat", isMeta=True)
@@ -148,7 +148,9 @@ def test_what_the_harness_says_is_no_event(tmp_path: Path) -> None:
         {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}},
         {"type": "of a later version", "uuid": "zz"},
     ]
-    assert only(log.write(tmp_path / "x.jsonl")).ids == ["u0-None", "c1"]
+    record = only(log.write(tmp_path / "x.jsonl"))
+    assert record.ids == ["u0-None", "c1", "e2"]
+    assert record.columns["status"] == [None, None, "error"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,244 @@
+"""The numbers that benchmarks wrote with `--table`, read again, and those of them that a call names."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from credit.cli.benchmarks import bench_train
+from credit.cli.benchmarks.measured import EQUAL, LEFT_OUT, REAL, WHOLE, Measured, place
+from credit.methods.own_functions import OwnName, function_of
+from graphs.errors import CreditError, TraceError
+from graphs.text import excerpt, near_names
+
+__all__ = ["COUNTS", "FILES", "Key", "Selected", "edited_option", "key_of", "run_of", "saved_numbers", "selected"]
+
+COUNTS = ("cost", "traces", "events to 90 %")
+"""Quantities without a fraction, of which training may not reach one."""
+Key = tuple[str, str, str]
+"""A benchmark, a quantity, and of a difference the method whose number was subtracted."""
+FILES = "a table that `credit bench bias`, `truth`, `snr` or `train` wrote with `--table`"
+
+
+class Selected(NamedTuple):
+    """What a call names of the numbers of files.
+
+    Attributes:
+      heads: names of all quantities and differences, those of several benchmarks with their benchmark.
+      keys: of those that are chosen, in order.
+      numbers: of them and of the methods, each once.
+      edits: whose module was edited between the runs, in lines.
+      namesakes: which names are of one function, in lines.
+    """
+
+    heads: dict[Key, str]
+    keys: list[Key]
+    numbers: list[Measured]
+    edits: list[str]
+    namesakes: list[str]
+
+
+def edited_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--edited` of commands that join files."""
+    return click.option(
+        "--edited", is_flag=True, help="Accept runs between which the module of a function of yours was edited."
+    )(command)
+
+
+def saved_numbers(files: Sequence[Path], methods: Sequence[str]) -> list[tuple[Measured, str]]:
+    """The numbers of all files, each with its line and with the name that a call gave to its method.
+
+    Args:
+      files: as `--table` writes them.
+      methods: of the call.
+    """
+    shown_as = {name.function: name for name in methods if isinstance(name, OwnName)}
+    return [(_renamed(number, shown_as), where) for number, where in _read(files)]
+
+
+def selected(
+    read: Sequence[tuple[Measured, str]],
+    methods: Sequence[str],
+    quantities: Sequence[str],
+    default: Sequence[str],
+    *,
+    less: bool = True,
+    edited: bool = False,
+) -> Selected:
+    """The numbers of the methods and quantities that a call names, of which no two may contradict each other.
+
+    A name of one's own may not stand for the functions of two texts of a module.
+
+    Args:
+      read: of `saved_numbers`.
+      methods, quantities: of the call; none for all methods, and for `default`.
+      default: quantities to take of those that are there.
+      less: whether the default has differences, too.
+      edited: whether a module of one's own may have been edited between the runs.
+
+    Raises:
+      CreditError: a name is unknown, numbers contradict each other, or a module was edited.
+    """
+    found = [number for number, _ in read]
+    heads, known = _heads(found), _known(methods, found)
+    of_known = [key_of(number) for number in found if number.method in known and (less or not number.less)]
+    keys = _chosen(quantities, heads, of_known, default)
+    numbers = _agreed(read, keys, known)
+    edits = _edits(numbers, {number.source: where.rpartition(":")[0] for number, where in read})
+    if edits and not edited:
+        raise CreditError(f"{edits[0]}; expected one text: measure again, or --edited if the function is the same")
+    return Selected(heads, keys, numbers, edits, _namesakes(numbers))
+
+
+def _edits(numbers: Iterable[Measured], files: Mapping[str, str]) -> list[str]:
+    """A line for each method and world of one's own whose module had several texts, by the sources and their files."""
+    texts: dict[str, dict[str, str]] = {}
+    for number in numbers:
+        for name in filter(None, (number.method, number.less, number.world)):
+            module, sign, _ = _function(name, number.source).partition(":")
+            if sign and (text := re.search(rf"\b({module.split('.')[-1]}|__init__)[.]py sha256 \w+", number.source)):
+                texts.setdefault(name, {}).setdefault(text[0], files[number.source])
+    return [
+        f"{name} is of {' and of '.join(f'{text} in {file}' for text, file in of.items())}"
+        for name, of in texts.items()
+        if len(of) > 1
+    ]
+
+
+def _namesakes(numbers: Iterable[Measured]) -> list[str]:
+    """A line for each function of one's own that has several names."""
+    names: dict[str, dict[str, None]] = {}
+    for number in numbers:
+        names.setdefault(_function(number.method, number.source), {})[number.method] = None
+    return [
+        f"{' and '.join(of)} are both {function}; -m 'NAME={function}' gives them one name"
+        for function, of in names.items()
+        if len(of) > 1
+    ]
+
+
+def _function(name: str, source: str) -> str:
+    """The "module:function" behind a name in the command that a number is of; another name as it is."""
+    shown = re.search(rf"(?<![^\s,='\"]){re.escape(name)}=([^\W\d][\w.]*:[^\W\d][\w.]*)", source)
+    return shown[1] if shown else function_of(name)
+
+
+def _renamed(number: Measured, shown_as: Mapping[str, str]) -> Measured:
+    """The number with the names of its methods that a call gave."""
+    method, less = (shown_as.get(_function(name, number.source), name) for name in (number.method, number.less))
+    return number._replace(method=method, less=less)
+
+
+def run_of(number: Measured) -> tuple[Any, ...]:
+    """What tells its run and condition from others.
+
+    Args:
+      number: any.
+    """
+    return number.method, number.bench, number.settings, *place(number)[1:]
+
+
+def key_of(number: Measured) -> Key:
+    """What the number is.
+
+    Args:
+      number: any.
+    """
+    return number.bench, number.quantity, number.less
+
+
+def _heads(numbers: Iterable[Measured]) -> dict[Key, str]:
+    """Names of all quantities and differences: with the benchmark where several have one of that name."""
+    titles = {key_of(number): number.title for number in numbers}
+    several = Counter(titles.values())
+    return {key: f"{key[0]} {title}" if several[title] > 1 else title for key, title in titles.items()}
+
+
+def _chosen(names: Sequence[str], heads: Mapping[Key, str], known: Iterable[Key], default: Sequence[str]) -> list[Key]:
+    """The quantities that are asked for, or those of the default that the chosen methods have."""
+    if not names:
+        chosen = [key for name in default for key in dict.fromkeys(known) if key[1] == name]
+        if not chosen:
+            listed = ", ".join(heads.values())
+            raise CreditError(f"the files have none of {', '.join(default)}; expected --quantity: {listed}")
+        return chosen
+    asked: dict[Key, None] = {}
+    for name in names:
+        short = {key: key[1] + " less" * bool(key[2]) for key in heads}  # one name for all differences
+        of_name = [key for key, text in short.items() if name in (heads[key], text, f"{key[0]} {text}")]
+        if not of_name:
+            raise CreditError(f"the files have no quantity {name!r}. {near_names(name, heads.values())}")
+        asked |= dict.fromkeys(of_name)
+    return list(asked)
+
+
+def _known(names: Sequence[str], found: Iterable[Measured]) -> list[str]:
+    """The methods that are asked for, or all."""
+    known = list(dict.fromkeys(number.method for number in found))
+    for name in names:
+        if name not in known:
+            raise CreditError(f"the files have no number of {name!r}. {near_names(name, known)}")
+    return list(names) or known
+
+
+def _agreed(found: Sequence[tuple[Measured, str]], chosen: Sequence[Key], methods: Sequence[str]) -> list[Measured]:
+    """The chosen numbers of some methods, each once, in which no two files may contradict each other."""
+    kept: dict[tuple[Any, ...], tuple[Measured, str]] = {}
+    order = ((key, name) for key in chosen for name in methods)
+    for number, where in (one for at in order for one in found if (key_of(one[0]), one[0].method) == at):
+        first, place_of_first = kept.setdefault((run_of(number), key_of(number)), (number, where))
+        if repr(first[2:5]) != repr(number[2:5]):  # marks are of what else a run had
+            both = f"{number.title} {number.value:g} of {number.method}, and {place_of_first} has {first.value:g}"
+            raise CreditError(f"{where} has {both} under the same settings; expected one number: leave out one file")
+    return [number for number, _ in kept.values()]
+
+
+def _read(files: Sequence[Path]) -> Iterator[tuple[Measured, str]]:
+    """The numbers of all files, each with its line."""
+    from graphs.reading.tables.rows import read_rows
+
+    for path in files:
+        if path.suffix == ".json":
+            raise CreditError(f"{path}: expected {FILES}, as .csv, .parquet, .jsonl or .arrow")
+        for line, row in read_rows(path, lists=None):
+            if not isinstance(row, dict):
+                raise TraceError(row.problem)
+            yield _measured(where := f"{path}:{line}", row), where
+
+
+def _measured(where: str, row: dict[str, Any]) -> Measured:
+    values: dict[str, Any] = {}
+    for name in Measured._fields[:-1]:  # without what the screen showed
+        if name not in row and name not in ("about", "source"):  # which earlier releases did not write
+            raise CreditError(f"{where} has no {name}; expected {FILES}")
+        value = row.get(name)
+        kind = float if name in REAL else int if name in WHOLE else str
+        try:
+            values[name] = kind(value) if value not in (None, "") else math.nan if name in REAL[:3] else None
+        except ValueError as error:
+            raise CreditError(f"{where} has {name} {excerpt(value)}; expected a number, in {FILES}") from error
+    number = Measured(
+        **values
+        | {
+            name: values[name] or ""
+            for name in ("quantity", "less", "mark", "why", "bench", "settings", "given", "caveats", "about", "source")
+        }
+    )
+    if number.quantity in COUNTS and not number.why:  # JSON has no infinity
+        if math.isnan(number.high) and not math.isnan(number.low):
+            number = number._replace(high=math.inf)
+        if math.isnan(number.value):
+            number = number._replace(value=math.inf)
+    if math.isnan(number.value):
+        return number._replace(shown=LEFT_OUT * number.is_absent)
+    if EQUAL in number.mark:
+        return number._replace(shown=EQUAL, mark=number.mark.removeprefix(EQUAL).lstrip())
+    if number.quantity not in COUNTS:
+        return number
+    return number._replace(shown=bench_train.within(number.value, (number.low, number.high), bench_train.count_text))
