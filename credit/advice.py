@@ -405,9 +405,10 @@ def _of_kind(kind: str) -> Callable[[Traces], tuple[str, bool]]:
 
 
 def _turns(traces: Traces) -> tuple[str, bool]:
-    actions = _actions(traces)
+    actions, joint = _actions(traces), traces.graph.joint_mask
+    ends = actions if joint is None else actions[~np.asarray(joint)[actions]]  # a joint turn is one, as to methods
     turns, used = (
-        len(distinct(np.asarray(traces.graph.turn_ids)[actions])),
+        len(distinct(np.asarray(traces.graph.turn_ids)[ends])),
         len(distinct(np.asarray(traces.graph.trace_ids)[actions])),
     )
     return f"{counted(turns, 'turn')} with an action in {counted(used, 'trace')}", turns > used

@@ -74,6 +74,7 @@ def main_findings(
     ranked: Sequence[RankedVerdict],
     by_system: str,
     lost: Sequence[str],
+    dearest: str,
     compared: SideComparison | None,
 ) -> list[MainFinding]:
     """What failed, of which traces that is known, what changed, what went wrong most, what a verdict is worth, what was
@@ -95,11 +96,12 @@ def main_findings(
       ranked: `ranked_verdicts` of these.
       by_system: `verdicts_by_system` of these.
       lost: what failed traces, repeated calls and idle agents cost, in sentences.
+      dearest: `dearest_agent` of these.
       compared: two sides of these; None where none are chosen and the log does not state two systems.
     """
-    others = other_outcomes(traces, None if compared is None else compared.sides)
     change = [] if compared is None else compared.in_short()
     changed = by_system or ("" if compared is None else compared.by_verdict(certain=True))
+    others = other_outcomes(traces, None if compared is None else compared.sides, changed)
     failed = _failed(traces, differing, triaged, compared, corrected, of_kinds, changed)
     named = f"What failed, by {printable(traces.outcome, AGENT)}" if traces.outcome else "What failed"
     found = [(0, _finding(named, failed if change else [*failed, others]))]
@@ -136,8 +138,8 @@ def main_findings(
         of_which = "verdicts are" if len(both) > 1 else "a verdict is"
         head = f"How {agrees} with {second}" if outcome else f"What {of_which} worth"
         found.append((3, _finding(head, worth)))
-    if told := [_sentence(one) for one in lost if one]:
-        found.append((4, _finding("What was lost", told)))
+    if told := [_sentence(one) for one in (dearest, *lost) if one]:
+        found.append((4, _finding("What it costs" if dearest else "What was lost", told)))
     if triaged.slowest:
         found.append((4, _finding("Where time goes", [_sentence(triaged.slowest)])))
     if look := _look_first(causes, triaged, compared):
@@ -170,7 +172,7 @@ def _by_side(having: Sequence[int], triaged: Triage, compared: SideComparison | 
     if compared is None or not triaged.sides or not having:
         return ""
     sides = zip(compared.sides.heads, having, triaged.sides, strict=True)
-    return _sentence(", ".join(f"in {head} {some} of {of} traces" for head, some, of in sides))
+    return _sentence(", ".join(f"in {head} {some} of {of} traces" for head, some, of in sides) + " (not tested)")
 
 
 def _failed(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from credit.doubts_of_log import AT_ONE_TIME, OF_PAYMENT, SAW_ACTION, doubts_of_log
+from credit.doubts_of_log import AT_ONE_TIME, OF_PAYMENT, SAW_ACTION, TURN_GAP, doubts_of_log
 from credit.methods.absent_outcomes import action_counts, left_out
 from credit.methods.method_row import Method, Seen
 from credit.methods.published import find_method
@@ -109,7 +109,7 @@ class Summary:
         untold = traces_untold(*of_order)
         self.counts.update({kind: untold[kind] for kind in UNTOLD})
         self.counts.update({"unordered": fallen, "valid": int(valid.sum()), "alone": alone})
-        kinds = OF_PAYMENT - ({AT_ONE_TIME} if untold.total() else set())  # the sentence on order has it
+        kinds = {*OF_PAYMENT, TURN_GAP} - ({AT_ONE_TIME} if untold.total() else set())  # the sentence on order has it
         self.doubts |= dict.fromkeys(doubts_of_log(*of_order[:3], kinds))
         if "value" in arrays:
             self.doubts.pop(SAW_ACTION, None)

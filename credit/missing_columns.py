@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from credit.doubts_of_log import SAW_ACTION, TURN_GAP, arrays_of, doubts_of_log, saw_action
 from credit.methods.units_apart import alike_in_log, alike_in_rows
 from credit.values_at_once import Rounds, reads_rounds, rounds_of_log
 
@@ -49,23 +50,30 @@ def missing_in_log(traces: Traces, name: str, method: Method, options: Mapping[s
 
     alike = alike_in_log(traces, method.columns_with(options))
     untold = reads_untold(name, traces_untold(traces, method, options, traces.evidence))
-    return _said(name, method, alike, untold, rounds_of_log(traces), options, {*traces.evidence, *options})
+    doubts = doubts_of_log(traces, method, options, {TURN_GAP})
+    gaps = [f"{name} reads the order of turns, and {gap}" for gap in doubts if gap != SAW_ACTION]
+    saw, rounds, given = (
+        saw_action(traces.graph, arrays_of(traces)),
+        rounds_of_log(traces),
+        {*traces.evidence, *options},
+    )
+    return _said(name, method, alike, untold or "".join(gaps), saw, rounds, options, given)
 
 
 def missing_in_rows(
-    names: RowsTold, given: Collection[str], name: str, method: Method, options: Mapping[str, Any]
+    names: RowsTold, given: Mapping[str, np.ndarray], name: str, method: Method, options: Mapping[str, Any]
 ) -> list[str]:
     """As `missing_in_log`, of the rows of a trainer.
 
     Args:
       names: what their columns tell.
-      given: names of their evidence.
+      given: their evidence.
       name, method, options: as there.
     """
     return _of_rows(names, given, name, method, options, method.columns_with(options))
 
 
-def missing_in_rows_of(result: Credit, names: RowsTold, given: Collection[str]) -> list[str]:
+def missing_in_rows_of(result: Credit, names: RowsTold, given: Mapping[str, np.ndarray]) -> list[str]:
     """As `missing_in_rows`, of a direct call by its result: by the options of its recursion, whatever the others are.
 
     Args:
@@ -75,11 +83,11 @@ def missing_in_rows_of(result: Credit, names: RowsTold, given: Collection[str]) 
     Examples:
       >>> import credit, dataclasses, numpy as np
       >>> graph, reward, rows = credit.from_columns(group=[0] * 4, trace=[*"aabb"], reward=[1.0, 1.0, 0.0, 0.0])
-      >>> missing_in_rows_of(credit.turn_baseline(graph, reward), rows.names, [])
+      >>> missing_in_rows_of(credit.turn_baseline(graph, reward), rows.names, {})
       ['turn_baseline compares by the turn, and every trace has one turn']
       >>> values = [credit.gae(graph, reward, value=np.full(graph.num_events, 0.5), lambda_=x) for x in (0.5, 1.0)]
       >>> at_once = dataclasses.replace(rows.names, at_once=(1, 0))
-      >>> [len(missing_in_rows_of(result, at_once, ["value"])) for result in values]
+      >>> [len(missing_in_rows_of(result, at_once, {"value": None})) for result in values]
       [1, 0]
     """
     from credit.methods.registry import METHODS  # it loads every method, and `credit validate` needs none
@@ -98,7 +106,7 @@ def missing_in_rows_of(result: Credit, names: RowsTold, given: Collection[str]) 
 
 def _of_rows(
     names: RowsTold,
-    given: Collection[str],
+    given: Mapping[str, np.ndarray],
     name: str,
     method: Method,
     options: Mapping[str, Any],
@@ -106,7 +114,8 @@ def _of_rows(
 ) -> list[str]:
     alike = alike_in_rows(names.graph, columns)
     untold = f"{name} reads {names.untold}" if names.untold and method.reads_order(options, given) else ""
-    return _said(name, method, alike, untold, Rounds(*names.at_once), options, {*given, *options})
+    saw = saw_action(names.graph, given)
+    return _said(name, method, alike, untold, saw, Rounds(*names.at_once), options, {*given, *options})
 
 
 def _said(
@@ -114,6 +123,7 @@ def _said(
     method: Method,
     alike: Mapping[str, str],
     untold: str,
+    saw: bool,
     rounds: Rounds,
     options: Mapping[str, Any],
     given: Collection[str],
@@ -122,5 +132,10 @@ def _said(
     return [
         *(f"{name} compares by the {column}, and {words}" for column, words in alike.items()),
         *([untold] if untold else []),
+        *(
+            [f"{name} reads value, and {SAW_ACTION}"]
+            if saw and "value" in method.needs and "value" not in options
+            else []
+        ),
         *([f"{name} {said}"] if said else []),
     ]

@@ -49,29 +49,11 @@ _INFORMATION = frozenset(
      "unnamed-agent", "unordered-rows",
      "untold-outcomes", "worded-outcomes", "several-versions", "outcome-again", "some-without-group",
      "group-over-files", "look-alike-ids", "some-without-event-reward", "rewards-at-one-time", "unknown-kind",
-     "near-columns", "number-as-text",
-     "unlike-counts", "unsettled-rewards", "turns-by-agent", "scattered-rows", "sorted-rows", "agent-twice"}
+     "near-columns", "number-as-text", "unlike-costs", "embedded-tokens", "nan-evidence",
+     "unlike-counts", "unsettled-rewards", "turns-by-agent", "scattered-rows", "sorted-rows", "agent-twice",
+     "turn-gap"}
 )  # fmt: skip
-"""Kinds of problems that are no fault of the input: a trace without any action, an outcome of a trace that was not
-read, a further name of a file that is read under another, a table with several rewards and without their weights, a
-score that is a category, a run that another log has, a row of a table that repeats its header, lines that a file has
-twice, rows that a table has twice, a table of groups without a row for some traces, columns that may be rewards of
-another type, a task without a result in the log, which may come from a cache, the last line of a session or of CSV
-without its line break, which may still be being written, files of a run's folder that its harness did not write, a run
-whose outcome its harness withdrew, a run that ended in an error, one that an error ended at a limit, an outcome that a
-log states at an earlier moment, too, a trace whose loose pieces were attached on request, a trace that lacks spans
-above others, a trace without a root span in a log without any, times that cannot be in seconds, ends of events in
-place of their begins, tool calls that the model calls of a table made, a session of a sub-agent that reads as a trace,
-a sub-agent whose session is not among the files, a key that is not read and almost is one, columns of a table that
-nothing reads, keys of metadata that seem to be a system or a kind of task, a row of a table without the agent that
-others of its trace have, a row of a table that stands behind a later one, rows of a table that were put in the order
-that they state, rows of a table that tell no order of agents, or none at all, an agent that acts twice in one context
-or at one time, a table of outcomes or groups under other names, one whose outcomes are words, numbers that some rows
-write as texts, rows that say that nobody can tell the outcome, groups of several versions of the policy, groups over
-several files of a trainer that state no version, rewards of rows that are the outcome again, traces of a table without
-the group that its others have, rows of a table without a reward of their own that others have, spans of a kind that
-their format does not know, calls of which several places of a log state different counts, traces of whose outcome a
-log states several numbers and not which counts, and ids that differ only as a person overlooks."""
+"""Kinds of problems that are no fault of the input: they say what a log lacks, leaves open or states twice."""
 
 
 LONGEST_ID = 200  # characters of a trace's id in a message

@@ -15,7 +15,7 @@ MOST_LISTED = 1000
 
 OF_BATCHES = frozenset(
     {"agent-twice", "group-over-files", "look-alike-ids", "outcome-again", "rewards-at-one-time", "several-versions",
-     "some-without-event-reward", "some-without-group"}
+     "some-without-event-reward", "some-without-group", "turn-gap"}
 )  # fmt: skip
 """Kinds of notes on a batch. Where it is read in parts, each part may have the same."""
 

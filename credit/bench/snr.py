@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "FORMS",
     "FULL",
     "LENGTHS",
     "QUICK",
@@ -74,9 +75,12 @@ CAVEATS = (
     "functions of your own have all actions, and in long traces fewer traces, hence wider bands",
 )
 TAILS = (
+    "the scored parts of a trace share its noise evenly. Bands take a fourth moment of outcomes: without one, as in "
+    "world heavy, they hold the truth less often than in 99 %"
+)
+FORMS = (
     "closed forms take the variance of the noise, which that of your own does not state; that of a division by the "
-    "group's spread is of normal noise. The scored parts of a trace share its noise evenly. Bands take a fourth moment "
-    "of outcomes: without one, as in world heavy, they hold the truth less often than in 99 %"
+    "group's spread is of normal noise"
 )
 LEAST_PAIRS = 100
 """For a band of a difference. What moves it is skewed: of 100 pairs 97 to 98 % of the 99 % bands held the truth, of 64
@@ -274,7 +278,9 @@ class Report:
     def caveats(self) -> list[str]:
         """What a reader of the numbers must know of the world and of the bands."""
         noise = f"noise of {self.world}: sample variance {self.variance or 0:.3g}, where that of normal and heavy is 1"
-        return [*CAVEATS, *[TAILS] * (self.world != "normal"), *[noise] * (self.variance is not None)]
+        formed = any(point.theory is not None for point in self.points)
+        tails = [FORMS] * formed + [TAILS]
+        return [*CAVEATS, *tails * (self.world != "normal"), *[noise] * (self.variance is not None)]
 
     def table(self) -> pa.Table:
         """The points, one a row."""

@@ -68,7 +68,7 @@ class Ledger(Entries):
         The amounts of a trace that is not `scored` are null, in every form.
 
         Columns: trace, group, entry ("expected", "increment", "outcome", "unexplained", "remainder"), what names the
-        unit down to `level` (role, agent, turn, event, type; or decision), amount, and, for events, stderr (null
+        unit down to `level` (role, agent, turn_in_trace, event, type; or decision), amount, and for events stderr (null
         without a claim, infinite where no claim states one), claimed and noise (an entry within two standard errors of
         0; null where it states no error); units and exponent (the integer form: amount = units · 2**exponent; null for
         the remainder), and a column `channel:<name>` for each channel.

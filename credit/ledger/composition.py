@@ -162,10 +162,32 @@ def _converted(
             pairs.append((claim, as_increment(graph, claim, propensity=propensity)))
         except NotComposableError as error:
             refused[claim.source] = str(error)
+    for claim, increment in pairs[::-1]:
+        again = next((c.source for c, to in pairs if c is not claim and _states_again(increment, to)), "")
+        if again and again not in refused:
+            pairs = [pair for pair in pairs if pair[0] is not claim]
+            refused[claim.source] = f"{claim.source!r} has the increments of {again!r}: one evidence has one vote"
     told = [pair for pair in pairs if pair[0].recursion is None or pair[0].recursion.values is None]
     if told and len(told) < len(pairs):
         refused |= {c.source: f"{c.source!r} {OF_PLACES}" for c, _ in pairs if not any(c is kept for kept, _ in told)}
     return told or pairs, refused
+
+
+SEVERAL = 4
+"""From how many increments on it is no chance that two claims have the same."""
+
+
+def _states_again(claim: Credit, other: Credit) -> bool:
+    """Whether all increments of a claim, and their errors, are those of another source: both read one evidence."""
+    if claim.source == other.source or claim.unit != other.unit or claim.estimand != other.estimand:
+        return False
+    valid = np.asarray(claim.valid)
+    amount, known = (np.asarray(c.credit - c.baseline, np.float64)[valid] for c in (claim, other))
+    error, other_error = (np.asarray(c.stderr)[valid] for c in (claim, other))
+    same = np.asarray(other.valid)[valid].all() and np.allclose(error, other_error, rtol=1e-4)
+    size = np.abs(amount)
+    alike = np.abs(amount - known) <= 1e-4 * size.max(initial=0)
+    return bool(same and alike.all() and np.count_nonzero(size > 1e-4 * size.max(initial=0)) >= SEVERAL)
 
 
 def check_claim(graph: EventGraph, name: str, claim: Credit) -> None:

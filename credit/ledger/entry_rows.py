@@ -20,7 +20,7 @@ NAMES = {
     "trace": [],
     "role": ["role"],
     "agent": ["role", "agent", "agent_name"],
-    "turn": ["role", "agent", "agent_name", "turn"],
+    "turn": ["role", "agent", "agent_name", "turn_in_trace"],
     "decision": ["decision"],
 }
 

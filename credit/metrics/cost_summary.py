@@ -24,6 +24,7 @@ from graphs.structure.decision_kinds import KIND_NAMES, decision_kind
 from graphs.structure.host_ids import among, ranked
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import event_models
+from graphs.traces.record import UNLOGGED_CALLS
 
 __all__ = [
     "OF_TOOLS",
@@ -68,8 +69,9 @@ class CostRow:
     whether the unit is no part of the team, such as a simulated user, whose costs are in no sum but its own. Where it
     `lacks_lines`, all counts are lower bounds (`lacking_units`). `money` is by prices, `logged_money` what the log
     states of calls. It is in `traces`, a lower bound where it `lacks_traces`, of the `of_traces` of its system, where
-    systems are among the units, or of all. `call_seconds` is the median of what its calls take; one call in ten takes
-    more than `slow_call_seconds`.
+    systems are among the units, or of all. `unplaced` counts traces with model calls that are in no event, of the first
+    unit there, where several may have made them: the total alone is a lower bound then. `call_seconds` is the median of
+    what its calls take; one call in ten takes more than `slow_call_seconds`.
     """
 
     unit: str
@@ -87,6 +89,7 @@ class CostRow:
     traces: int = 0
     of_traces: int = 0
     lacks_traces: bool = False
+    unplaced: int = 0
     call_seconds: float | None = None
     slow_call_seconds: float | None = None
 
@@ -165,6 +168,17 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
     if within is not None:
         names, code = _named(traces, within)
         size = np.where(outside, m, _held(traces, code, len(names))[code])
+    unplaced, several = np.zeros(len(units), np.int64), np.zeros(m, bool)
+    if {"agent", "role", "model"} & {*parts} and f"metrics.{UNLOGGED_CALLS}" in traces.evidence:
+        whose = np.unique(np.stack([trace, unit])[:, ~outside], axis=1)[0]
+        several = np.bincount(whose, minlength=m) > 1
+        bare = event_costs(traces, prices, of_team=by == "trace", hidden=False)
+        names = ("tokens", "input_tokens", "money")
+        lost = [np.isnan(getattr(costs, name)) & ~np.isnan(getattr(bare, name)) for name in names]
+        unplaced = np.bincount(unit[np.any(lost, axis=0) & several[trace]], minlength=len(units))
+        costs = dataclasses.replace(
+            costs, **{name: np.where(several[trace], getattr(bare, name), getattr(costs, name)) for name in names}
+        )
     if "model" in parts:
         costs = dataclasses.replace(costs, seconds=np.where(np.asarray(graph.action_mask)[:n], costs.seconds, 0.0))
         if costs.kinds is not None:
@@ -177,6 +191,7 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
     else:
         lacking, fewer = lacking_units(traces, unit, len(units), **of_units)
     logged, own = (token_counts(traces, "money", of_team=by == "trace", hidden=hidden) for hidden in (True, False))
+    logged = np.where(several[trace], own, logged)
     if "model" in parts:
         of_tools = among(np.asarray(graph.event_type)[:n], (EventType.TOOL_CALL,)) & ~np.asarray(graph.action_mask)[:n]
         logged_fees = np.where(of_tools, np.nan_to_num(own), 0.0)
@@ -187,12 +202,19 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
     every = np.empty(len(units), np.int64)
     every[unit] = size
     took = _of_a_call(facts, called, unit, len(units), parts)
-    counts = zip(_held(traces, unit, len(units)).tolist(), every.tolist(), fewer.tolist(), took, strict=True)
+    held = _held(traces, unit, len(units))
+    counts = zip(held.tolist(), every.tolist(), fewer.tolist(), unplaced.tolist(), took, strict=True)
     rows = [
         dataclasses.replace(
-            row, traces=some, of_traces=of, lacks_traces=less, call_seconds=median, slow_call_seconds=slow
+            row,
+            traces=some,
+            of_traces=of,
+            lacks_traces=less,
+            unplaced=lost_calls,
+            call_seconds=median,
+            slow_call_seconds=slow,
         )
-        for row, (some, of, less, (median, slow)) in zip(rows, counts, strict=True)
+        for row, (some, of, less, lost_calls, (median, slow)) in zip(rows, counts, strict=True)
     ]
     if (paid_by := (fees > 0) | (logged_fees > 0)).any():
         units, unit = _units(traces, parts, outside, of_tools=True)
@@ -345,6 +367,7 @@ def total_costs(rows: Sequence[CostRow], traces: int = 0) -> CostRow:
     def summed(name: str) -> Amount:
         each: list[Amount] = [getattr(row, name) for row in rows]
         total, missing = sum(one.total or 0.0 for one in each), sum(one.missing for one in each)
+        missing += sum(row.unplaced for row in rows) * (name not in ("errors", "seconds"))
         return Amount(total if total or not missing else None, missing)
 
     errors, tokens, read, seconds, money, logged = map(summed, SUMS)

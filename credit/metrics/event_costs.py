@@ -116,7 +116,9 @@ COSTS_OF_EVENTS = ("tokens", "input_tokens", "tool_calls", "seconds")
 """Costs that need no prices, which are channels of reward, too."""
 
 
-def event_costs(traces: Traces, prices: Prices | None = None, *, of_team: bool = True) -> EventCosts:
+def event_costs(
+    traces: Traces, prices: Prices | None = None, *, of_team: bool = True, hidden: bool = True
+) -> EventCosts:
     """The costs of each event.
 
         money(e) = (input(model) · (input_tokens(e) − cached_tokens(e) − cache_write_tokens(e))
@@ -130,6 +132,7 @@ def event_costs(traces: Traces, prices: Prices | None = None, *, of_team: bool =
       traces: what was read.
       prices: of models and tools.
       of_team: whether what a simulated user cost counts as 0, since it is no cost of the team (`outside_team`).
+      hidden: as of `token_counts`.
 
     Examples:
       >>> from graphs.traces.assembling import assemble
@@ -142,7 +145,7 @@ def event_costs(traces: Traces, prices: Prices | None = None, *, of_team: bool =
     n = traces.sizes.events
     called = call_mask(traces, of_team=of_team)
     (tokens, own_tokens), (read, own_read) = (
-        [token_counts(traces, name, of_team=of_team, hidden=hidden) for hidden in (True, False)]
+        [token_counts(traces, name, of_team=of_team, hidden=how) for how in (hidden, False)]
         for name in ("tokens", "input_tokens")
     )
     money, least, kinds = np.full(n, np.nan), np.zeros(n), None

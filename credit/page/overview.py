@@ -18,7 +18,7 @@ from credit.ledger_summary import ledger_summary
 from credit.main_findings import MORE_ON_SYSTEMS, main_findings
 from credit.method_summary import credit_hints, empty_notes
 from credit.methods.absent_outcomes import channels_instead
-from credit.metrics.part_costs import agents_paid
+from credit.metrics.part_costs import agents_paid, dearest_agent
 from credit.metrics.runs_by_day import runs_by_day
 from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import MetricOptions, trace_metrics
@@ -197,6 +197,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         ranked=ranked_by_side(traces, findings.success_at, findings.sides),
         lost=[*(result["questions"][name] for name in ("failed", "again")),
               *idle_losses(traces, differing, findings.prices)],
+        dearest=dearest_agent(traces, findings.prices),
     )]  # fmt: skip
     if ledger is not None:
         summary = ledger_summary(traces, ledger, claims)
@@ -315,7 +316,7 @@ def level_rows(findings: Findings, level: Level) -> list[dict[str, Any]]:
     rows = findings.ledger.table(findings.traces, level)
     name = pa.array([None] * rows.num_rows, pa.string())
     if level == "turn":
-        name = rows["turn"].cast(pa.string())
+        name = rows["turn_in_trace"].cast(pa.string())
     elif level in rows.column_names:
         name = rows[level].cast(pa.string())
     scored = set(np.flatnonzero(np.asarray(findings.ledger.scored)).tolist())

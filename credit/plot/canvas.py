@@ -108,12 +108,16 @@ def lay_out(figure: Figure) -> None:
 
     The canvas keeps one renderer. A new renderer measures every text again.
     """
+    from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    from credit.plot.shown_figure import LETTERS
 
     if not isinstance(figure.canvas, FigureCanvasAgg):
         FigureCanvasAgg(figure)
     if (engine := figure.get_layout_engine()) is not None:
-        engine.execute(figure)
+        with rc_context(LETTERS):
+            engine.execute(figure)
 
 
 def plain_axes(axes: Axes, *, grid: Literal["", "x", "y", "both"] = "") -> None:
@@ -137,6 +141,8 @@ def plain_logs(axis: Axis) -> None:
     alike = getattr(axis.axes, f"get_shared_{name}_axes")().get_siblings(axis.axes)
     ends = np.array([getattr(axes.dataLim, f"interval{name}") for axes in alike])
     low, high = max(ends[:, 0].min(), float(np.finfo(float).tiny)), ends[:, 1].max()
+    if high * _BELOW <= low:  # one number, within an axis that says where it is
+        low, high = low / 1.5, high * 1.5
     reach = np.array(MaxNLocator(4).tick_values(low, high))
     axis.set_major_locator(FixedLocator(reach.tolist()))
     decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,11 +12,12 @@ import numpy as np
 from credit.methods.own_functions import is_own
 from credit.plot.canvas import CYCLE, grow, key, new_figure, plain_axes
 from credit.plot.finishing import lying_on, shown_name
+from graphs.errors import CreditError
 from graphs.task_means import median_interval
-from graphs.text import printable
+from graphs.text import counted, near_names, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -34,7 +37,7 @@ EVERY = 6  # of 31 points of a curve from one of its markers to the next; those 
 
 
 def draw_training(
-    rows: Sequence[dict[str, Any]],
+    rows: Sequence[dict[str, Any]] | Mapping[str, Any],
     *,
     signals: Sequence[str] | None = None,
     columns: int = 4,
@@ -49,27 +52,34 @@ def draw_training(
     updates, or 31 at even places where there are more. A
     band is the 95 % interval of the median over seeds at each place; it takes five seeds, which allow 94 %. Of more
     than three signals the first and the first of your own have one. Dashes and the places of the markers differ, so
-    that curves which lie on each other are all seen; the legend says which do.
+    that curves which lie on each other are all seen; the legend says which do, and what an unfinished run lacks.
 
     Args:
-      rows: of `credit.bench.training.training_runs.run_training`, or all of its file.
+      rows: of `credit.bench.training.training_runs.run_training`, or what its file holds, `rows` and `settings`.
       signals: which of them, in this order; default all.
       columns: the most panels beside each other.
-      group_size: traces of a group in training, to be stated; None to leave it out.
+      group_size: traces of a group in training, to be stated; None takes that of a file, or leaves it out.
       values: what values methods were given, to be stated, such as that of `credit.bench.given_values`.
-      rates: the learning rates that were tried; a signal is marked whose rate is the smallest or the largest of them,
-        or not that of the first signal.
+      rates: the learning rates that were tried, by default those of a file; a signal is marked whose rate is the
+        smallest or the largest of them, or not that of the first signal.
       absent: methods that were left out, to be stated.
 
     Raises:
       MissingExtraError: matplotlib is not installed.
-      CreditError: there are none, or one that is no result (`credit.bench.training.training_comparison.runs`).
+      CreditError: there are none, one of a signal, or one that is no result
+        (`credit.bench.training.training_comparison.runs`).
     """
     from credit.bench.refusals import absent_caption, refused_caption
     from credit.bench.training.training_comparison import runs
 
+    settings: Mapping[str, Any] = rows.get("settings", {}) if isinstance(rows, Mapping) else {}
+    group_size, rates = group_size or settings.get("group_size"), rates or settings.get("learning_rates", ())
     rows = runs(rows)
-    signals = signals or list(dict.fromkeys(row["signal"] for row in rows))
+    known = list(dict.fromkeys(row["signal"] for row in rows))
+    signals = signals or known
+    for name in signals:
+        if name not in known:
+            raise CreditError(f"rows has no run of {name!r}. {near_names(name, known)}")
     drawn = _panels(rows)
     tasks = len({row["task"] for row in rows})
     columns = min(columns, tasks if tasks > 1 else len(drawn))
@@ -79,7 +89,7 @@ def draw_training(
     for panel in panels[len(drawn) :]:
         panel.set_visible(False)
     names = [*map(shown_name, signals)]
-    banded = _banded(signals)
+    banded = _banded(signals, {row["signal"] for row in rows if row.get("function")})
     handles: dict[int, Any] = {}
     firsts: dict[str, Axes] = {}
     medians: dict[str, dict[str, np.ndarray]] = {name: {} for name in signals}
@@ -90,6 +100,8 @@ def draw_training(
             panel.sharey(first)
         for number, signal in enumerate(signals):
             of_cell = [row for row in of_panel if row["signal"] == signal]
+            if not of_cell:
+                continue
             share = np.array([(np.array(r["curve"]) - r["start"]) / (r["optimum"] - r["start"]) for r in of_cell])
             medians[signal][task] = np.median(share, axis=0)
             along, share = _at_updates(of_cell, share)
@@ -107,7 +119,12 @@ def draw_training(
         panel.set_xlabel("budget spent [share]", fontsize=9)
         panel.tick_params(labelbottom=True)
     of = "their" if len(banded) == len(signals) else ", ".join(map(shown_name, banded))
-    told = _drawn(len({row["seed"] for row in rows}), of)
+    counts = Counter((row["task"], row["signal"]) for row in rows if row["signal"] in signals)
+    told = _drawn(counts.values(), of)
+    lacking: dict[int, list[str]] = {}
+    for name in signals:
+        lacking.setdefault(tasks - sum(signal == name for _, signal in counts), []).append(shown_name(name))
+    untrained = (f"on {counted(n, 'task')}: {', '.join(names)}" for n, names in sorted(lacking.items()) if n)
     marks = {name: _marks(rows, name, signals[0], rates) for name in signals}
     found = "".join(marks.values())
     size = "" if group_size is None else f"groups of {group_size}"
@@ -122,6 +139,7 @@ def draw_training(
         size,
         rate,
         told,
+        *(f"not trained {of_tasks}" for of_tasks in untrained),
         values,
         refused,
         left_out,
@@ -165,21 +183,28 @@ def _at_updates(rows: Sequence[dict[str, Any]], share: np.ndarray) -> tuple[np.n
 
 def _marks(rows: Sequence[dict[str, Any]], signal: str, first: str, rates: Sequence[float]) -> str:
     """Those of `RATES` that a signal has: of several rates one unlike that of the first, and the least or largest."""
-    of, of_first = ({(r["task"], r.get("learning_rate")) for r in rows if r["signal"] == s} for s in (signal, first))
-    at_edge = any(rate in (min(rates), max(rates)) for _, rate in of) if len(rates) > 1 else False
-    return "†" * (len(rates) > 1 and not of <= of_first) + "‡" * at_edge
+    of, of_first = ({r["task"]: r.get("learning_rate") for r in rows if r["signal"] == s} for s in (signal, first))
+    at_edge = len(rates) > 1 and any(rate in (min(rates), max(rates)) for rate in of.values())
+    other = len(rates) > 1 and any(of_first.get(task, rate) != rate for task, rate in of.items())
+    return "†" * other + "‡" * at_edge
 
 
-def _banded(signals: Sequence[str]) -> list[str]:
-    """Signals whose curves have a band."""
-    own = [name for name in signals[1:] if is_own(name)]
-    return list(signals) if len(signals) <= BANDS else [signals[0], *own[:1]]
+def _banded(signals: Sequence[str], own: Collection[str]) -> list[str]:
+    """Signals whose curves have a band.
+
+    Args:
+      signals: names.
+      own: those of your own functions that do not show it.
+    """
+    of_own = [name for name in signals[1:] if is_own(name) or name in own]
+    return list(signals) if len(signals) <= BANDS else [signals[0], *of_own[:1]]
 
 
-def _drawn(seeds: int, of: str) -> str:
-    """What curves over this many seeds are, and the bands around them, with whose those are."""
-    if seeds == 1:
+def _drawn(seeds: Collection[int], of: str) -> str:
+    """What curves over these numbers of seeds are, and the bands around them, with whose those are."""
+    least, most = min(seeds), max(seeds)
+    if most == 1:
         return "one seed"
-    share = 94 if seeds == 5 else 95
-    bands = "" if seeds < 5 else f", {share} % intervals" + ("" if of == "their" else f" of {of}")
-    return f"medians of {seeds} seeds{bands}"
+    sure = " and ".join(dict.fromkeys("94" if n == 5 else "95" for n in sorted(seeds) if n >= 5))
+    bands = f", {sure} % intervals" + ("" if of == "their" else f" of {of}") if sure else ""
+    return f"medians of {f'{least} to ' * (least < most)}{most} seeds{bands}"

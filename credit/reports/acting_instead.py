@@ -20,7 +20,7 @@ def acting_instead(
 
     In tasks that have runs with an agent and runs without it, others take its place if almost all of their runs lack
     it. Then that it is left out is the cause. Where one of the others is a surer cause, and the rest of the runs
-    without the agent are not surely worse, that other one is the cause. The words name all others if almost all runs
+    without the agent are not surely worse, that other one is the cause. The words name all others if all runs
     without the agent have one of them. The event to look at is the one that handed a run to one of them.
 
     Args:
@@ -54,7 +54,7 @@ def acting_instead(
             inside[j] |= its & lacks
         of_any = np.any([*runs.values()], axis=0)
         apart = of_any.sum() >= ALMOST * sum(int(its.sum()) for its in runs.values())
-        if apart and (of_any & lacks).sum() >= ALMOST * lacks.sum():
+        if apart and not (lacks & ~of_any).any():  # all runs that are counted
             each = [every[j] for j in sorted(runs, key=lambda j: -int(runs[j].sum()))]
             rows, whose = np.concatenate([of.rows for of in each]), {of.agent for of in each}
             found[i] = one._replace(

@@ -144,7 +144,8 @@ class LeadingCause:
         chance = ""
         if self.evidence is not None:
             side = " of one side" if self.of_sides else ""
-            there = f" or what else differs in {self.more_often}" if self.more_often else ""
+            among_alike = self.evidence.within and self.evidence.noun != "task"  # runs of one system and model
+            there = f" or another trait of {self.more_often}" if self.more_often and not among_alike else ""
             there = " or what went wrong before" if self.of_team else there
             sure = bool(self.beyond_chance)
             chance = self.evidence.told(

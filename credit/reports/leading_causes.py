@@ -341,9 +341,10 @@ def _replacing(kinds: ComparedKinds, found: list[Counted], tests: list[CauseTest
     if shared[most] <= (0.5 if acts else ALMOST) or not (acts or tests[most].sure or tests[most].near):
         return i
     its, left_out = (i, most) if acts else (most, i)
-    one = found[its].one
-    words = f"{one.words}{instead_of(found[left_out].one.of_agent)}"
-    found[its] = found[its]._replace(one=one._replace(words=words))
+    one, other = found[its].one, found[left_out]
+    told = kinds.of_traces(found[its].value, kinds.counts(found[its].value).varied) | (not kinds.within)
+    if not (told & (found[its].value > 0) & ~(other.value > 0)).any():  # else both act in some that are counted
+        found[its] = found[its]._replace(one=one._replace(words=f"{one.words}{instead_of(other.one.of_agent)}"))
     return its
 
 

@@ -28,10 +28,11 @@ def table(traces: Traces | Rows, credit: Credit | Mapping[str, Credit], *, actio
     """Join a method's result to its events: Arrow, a row for each real event in the order of the batch.
 
     Columns: file, line, trace, group, event (its id in the log), agent (instance), agent_name (shared by instances),
-    role, turn (number within the trace), type, action, tool, tokens (generated), time, task, model (of the agent),
-    policy_version, reward (the trace's outcome), credit, baseline, scale, advantage, valid, and reason, in words, where
-    valid is False. Join on task: group is its name alone where all traces of the batch have one model, and has the
-    model behind it elsewhere. What the log does not state is null. Zeros are positive.
+    role, turn_in_trace (turns of agents counted from 0, whatever the log calls them), type, action, tool, tokens
+    (generated), time, task, model (of the agent), policy_version, reward (the trace's outcome), credit, baseline,
+    scale, advantage, valid, and reason, in words, where valid is False. Join rows by file and line, or by trace and
+    event. Join on task: group is its name alone where all traces of the batch have one model, and has the model behind
+    it elsewhere. What the log does not state is null. Zeros are positive.
 
     Args:
       traces: what was read, or the `Rows` of `credit.from_columns`.
@@ -125,7 +126,7 @@ def event_columns(traces: Traces) -> dict[str, pa.Array | pa.ChunkedArray]:
         "agent": _words(traces.agents["agent"], agent),
         "agent_name": _words(traces.agents["name"], agent),
         "role": _words(traces.agents["role"], agent),
-        "turn": pa.array(turn_in_trace(turn, trace)),
+        "turn_in_trace": pa.array(turn_in_trace(turn, trace)),
         "type": _words(TYPE_NAMES, kind),
         "action": pa.array(np.asarray(graph.action_mask[:events])),
     }

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from credit.tables.column_values import ColumnError, as_arrow, factorise
+from credit.tables.column_values import ColumnError, as_arrow, as_ids, factorise
 from credit.values_at_once import Rounds
 from graphs.structure.host_ids import consecutive, distinct
-from graphs.text import excerpt
+from graphs.text import counted, excerpt
 from graphs.traces.one_place import again_in_place
 from graphs.traces.told_order import are_scattered, untold_agents
+from graphs.traces.turn_gaps import numbers_of_turns, said_of_gap, turn_gaps
 from graphs.traces.turn_numbers import numbered_turn
 
 if TYPE_CHECKING:
@@ -225,7 +226,8 @@ def untold_order(rows: Rows, turn: Any, places: np.ndarray | None, *, of_agents:
     """What follows "reads" where rows tell no order, as in tables; "" where they do.
 
     Turns tell one where they are numbers, or end in one, as for `order_of_turns`. `order=` tells one but where rows of
-    an agent have one place and no common context: several instances of one name may have acted at once.
+    an agent have one place and no common context: several instances of one name may have acted at once. Neither does
+    where a row may be lost, as of `turn_gaps`.
 
     Args:
       rows: of the batch.
@@ -233,6 +235,8 @@ def untold_order(rows: Rows, turn: Any, places: np.ndarray | None, *, of_agents:
       places: as of `rounds_at_once`.
       of_agents: whether it is read which of several agents was first.
     """
+    if gap := _said_of_gap(rows, turn):
+        return gap
     if places is not None:
         return _said_of_ties(rows, ties(rows, places))
     entered, graph = len(rows.event), rows.names.graph
@@ -247,6 +251,19 @@ def untold_order(rows: Rows, turn: Any, places: np.ndarray | None, *, of_agents:
         later = later[(context[later] < 0) | (context[later] != context[later - 1])]
     said = "the order of agents, and rows stand by agent: no turn that rises along the trace tells it; pass order="
     return said if len(later) else ""
+
+
+def _said_of_gap(rows: Rows, turn: Any) -> str:
+    if turn is None:
+        return ""
+    graph, at = rows.names.graph, numbers_of_turns(as_ids("turn", turn, None))[rows.names.rows]
+    trace, agent = (np.asarray(ids)[: len(at)] for ids in (graph.trace_ids, graph.agent_ids))
+    behind, before = turn_gaps(trace, np.asarray(graph.agent_name_ids)[agent], at)
+    if not len(behind):
+        return ""
+    where = f"turn of row {rows.names.rows[behind[0]]} is {said_of_gap(int(at[behind[0]]), int(before[0]))}"
+    such = f" ({counted(len(behind), 'such trace')})" if len(behind) > 1 else ""
+    return f"the order of turns, and {where}{such}: a row may be lost"
 
 
 def _said_of_ties(rows: Rows, tied: np.ndarray) -> str:

@@ -14,7 +14,7 @@ from estimators.compared_ids import before_compiling, numbered
 from estimators.counterfactual.replays import event_ids
 from estimators.members import Members, members, statistics
 from estimators.options import checked_options
-from estimators.sequence.chains import chains, rewards_of_turns
+from estimators.sequence.chains import Chains, chains, rewards_of_turns
 from graphs.errors import ArrayTypeError
 from graphs.event_graph import Array, EventGraph
 from graphs.levels import pair_ids
@@ -227,8 +227,8 @@ def hae(
       level: as above.
 
     Returns:
-      `Credit` at level "event", estimand "score". An action without its value or segment, or whose trace lacks one
-      later, is invalid.
+      `Credit` at level "event", estimand "score". An action that reads a missing value or segment is invalid, as of
+      `gae`: of its own segment, of the beginnings of later ones, or of the next one alone.
 
     Raises:
       CreditError: wrong shapes or dtypes, or an option outside its choices or bounds.
@@ -258,7 +258,6 @@ def hae(
     goes_on = row & (before >= 0) & (trace[before] == trace) & (part[before] == part)
     first = row & ~goes_on
     same = path.following(goes_on.astype(jnp.int32)) > 0
-    lost = path.reaches(row & (~has_v | (part < 0) | (first & ~has_high)))
     earned = jnp.where(path.last, outcome[trace], jnp.zeros_like(v))
     if event_reward is not None:
         step, real = rewards_of_turns(graph, event_reward), jnp.asarray(graph.event_mask)
@@ -275,5 +274,20 @@ def hae(
     delta = gathered + shrunk * begins.following(high) - high
     top = begins.backward(shrunk * lambda_high, jnp.where(first, delta, 0))
     amount = low if level == "low" else top if level == "high" else low + top
+
+    def follows(by: Chains, flagged: jax.Array) -> jax.Array:
+        return by.following(jnp.where(flagged, jnp.ones_like(v), jnp.zeros_like(v))) > 0
+
+    # A return holds the next value with γ (1 − λ), what follows with γ λ, and a segment's end in whole.
+    unlabelled, counts = part < 0, jnp.asarray(discount) > 0
+    ahead = follows(path, unlabelled) | (counts & ~same & follows(path, ~has_high))
+    ahead |= counts & same & (jnp.asarray(lambda_) < 1) & follows(path, ~has_v)
+    carried = jnp.where(same & (discount * jnp.asarray(lambda_) > 0), jnp.ones_like(v), jnp.zeros_like(v))
+    lost = ~has_v | (path.backward(carried, ahead.astype(v.dtype)) > 0)
+    begun = (before >= 0) & (trace[before] == trace) & unlabelled[before]  # or it goes on
+    further = follows(begins, unlabelled) | (counts & (jnp.asarray(lambda_high) < 1) & follows(begins, ~has_high))
+    further = jnp.where(discount * jnp.asarray(lambda_high) > 0, begins.reaches(further), further)
+    lost_high = first & (~has_high | begun | further)
+    lost = unlabelled | (lost if level == "low" else lost_high if level == "high" else lost | lost_high)
     reason = jnp.where(row, jnp.where(lost, Reason.NO_EVIDENCE, Reason.VALID), Reason.NO_REWARD)
     return finish_score(graph, amount, reason, "event", "hae")

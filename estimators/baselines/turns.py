@@ -342,7 +342,8 @@ def mt_grpo(
         source="mt_grpo",
         centred=False,
         own_outcome=True,
-        recursion=None if divides else Recursion(1.0, 1.0),
+        # What a place was worth on average, whatever was chosen there: beside other claims it is refused for that.
+        recursion=None if divides else Recursion(1.0, 1.0, values=StateValues(baseline, infinite, infinite)),
     )
 
 

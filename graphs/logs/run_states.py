@@ -8,6 +8,7 @@ score such a run, some write 0 without looking.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Iterator
 
 from graphs.errors import RUN_ERROR, RUN_LIMIT, CreditError, Problem
@@ -46,7 +47,8 @@ def apply_run_states(
     A trace whose rewards are unsettled has a note for each, and no reward at all where those of events are.
 
     A trace with spans that stand twice has a note with their number, a file with spans of an unknown kind one for each
-    kind, and one with calls of which it states different counts one.
+    kind, and one with calls of which it states different counts, or traces whose cost is not the sum of its parts, one;
+    so has each model of embeddings.
 
     A run that is both and is not left out has the note on its withdrawn outcome only.
 
@@ -58,6 +60,8 @@ def apply_run_states(
     first, count = None, 0  # of traces that also state an earlier outcome
     rootless, called = None, 0  # of traces below a span that the log lacks, where no trace shows what a root is
     unknown: dict[tuple[str, str], tuple[int, int]] = {}  # kind and file -> its first line there, and how many spans
+    dear: dict[str, tuple[str, int, int]] = {}  # file -> the first costs there that differ, and as of `unlike`
+    embedded: dict[tuple[str, str], tuple[int, int, int]] = {}  # model and file -> first line, calls, and tokens
     unlike: dict[str, tuple[str, int, int]] = {}  # file -> the first counts there, their line, and of how many calls
     for item in items:
         if isinstance(item, TraceRecord) and item.unread is not None:
@@ -68,6 +72,11 @@ def apply_run_states(
         for counts, (file, line, _) in item.unlike_counts if isinstance(item, TraceRecord) else ():
             before = unlike.get(file, (counts, line, 0))
             unlike[file] = *before[:2], before[2] + 1
+        for model, read, (file, line, _) in item.embedded if isinstance(item, TraceRecord) else ():
+            begin, calls, tokens = embedded.get((model, file), (line, 0, 0))
+            embedded[model, file] = min(begin, line), calls + 1, tokens + read
+        if isinstance(item, TraceRecord) and (costs := _unlike_costs(item)):
+            dear[item.file] = *dear.get(item.file, (costs, item.line, 0))[:2], dear.get(item.file, ("", 0, 0))[2] + 1
         for kind, (file, line, _) in item.unknown if isinstance(item, TraceRecord) else ():
             known = unknown.get((kind, file), (line, 0))
             unknown[kind, file] = min(known[0], line), known[1] + 1
@@ -117,6 +126,12 @@ def apply_run_states(
     for (kind, file), (line, count) in unknown.items():
         expected = "a kind of span that the format knows: this span is no event, and the spans in it are read"
         yield Problem("unknown-kind", file, line, "kind", excerpt(kind), expected, count=count)
+    for (model, file), (line, calls, tokens) in embedded.items():
+        expected = f"a model of actions: {tokens:,} tokens that it read for tools are in no sum and have no price"
+        yield Problem("embedded-tokens", file, line, "model", excerpt(model), expected, count=calls)
+    for file, (costs, line, count) in dear.items():
+        expected = "the sum of what its calls cost, which counts by agent, model and tool"
+        yield Problem("unlike-costs", file, line, "cost", excerpt(costs), expected, count=count)
     for file, (counts, line, count) in unlike.items():
         expected = "one number of a call: it stands in several places, of which the first counts"
         yield Problem("unlike-counts", file, line, "usage", excerpt(counts), expected, count=count)
@@ -144,3 +159,15 @@ def _withdraw(record: TraceRecord) -> None:
 
 def _note(kind: str, field: str, record: TraceRecord, value: str, expected: str) -> Problem:
     return Problem(kind, record.file, record.line, field, excerpt(value, 200), expected, record.trace_id)
+
+
+def _unlike_costs(record: TraceRecord) -> str:
+    """What a whole trace cost and the sum of its parts, where all calls state theirs and these differ; "" elsewhere."""
+    whole, stated = record.total_money, dict(enumerate(record.columns.get("money", ())))
+    calls = (stated.get(i) for i, action in enumerate(record.actions) if action)
+    if whole is None or record.missing or any(money is None for money in calls):
+        return ""
+    total = math.fsum(money for money in stated.values() if money is not None)
+    return (
+        "" if abs(whole - total) <= 0.005 * max(whole, total) else f"{whole:.4g} of the trace, {total:.4g} of its parts"
+    )

@@ -1,7 +1,7 @@
 """What typed decoders refuse and every format means alike: null of an optional key, and an outcome that is a truth.
 
-Null says that the key is missing. True and false of a reward or a score are 1 and 0. This runs where a decoder has
-refused a record, so that others are read at full speed.
+Null says that the key is missing, and so does NaN, which Python writes, of evidence. True and false of a reward or a
+score are 1 and 0. This runs where a decoder has refused a record, so that others are read at full speed.
 """
 
 from __future__ import annotations
@@ -12,8 +12,15 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from graphs.json_errors import JSON_ERRORS
+from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
 
-__all__ = ["as_meant", "decoded"]
+__all__ = ["as_meant", "decoded", "without_nan"]
+
+_EARNED = ("event_reward", "agent_reward")  # NaN of these is a fault: what was earned is not known
+_MAY_BE_NAN = "|".join(
+    name for name, key in {**EVENT_EVIDENCE, **TRACE_EVIDENCE}.items() if key.kind == "float" and name not in _EARNED
+)
+_NAN = re.compile(rf'(?<!\\)"({_MAY_BE_NAN})"\s*:\s*NaN\b'.encode())
 
 T = TypeVar("T", covariant=True)
 # Of msgspec's messages: the required field that is missing; what was expected, what came, and at which path.
@@ -57,6 +64,16 @@ def decoded(decoder: Decodes[T], data: bytes | msgspec.Raw, field: str = "") -> 
                 break  # a key that must be there is null
             fault, stated = error, meant
     raise fault
+
+
+def without_nan(data: bytes) -> tuple[bytes, list[str]]:
+    """The JSON with null for each NaN of evidence, and the keys of these.
+
+    Examples:
+      >>> without_nan(b'{"value": NaN, "event_reward": NaN, "said": "value: NaN"}')
+      (b'{"value":null, "event_reward": NaN, "said": "value: NaN"}', ['value'])
+    """
+    return _NAN.sub(rb'"\1":null', data), [key.decode() for key in _NAN.findall(data)]
 
 
 def as_meant(data: bytes, error: Exception, field: str = "") -> bytes | None:

@@ -32,13 +32,14 @@ from graphs.traces.event_models import with_answered_models, with_unnamed_models
 from graphs.traces.evidence import Evidence, evidence_of_events, evidence_of_traces
 from graphs.traces.grouping import GROUP_KEYS, check_group_by, group_names, of_their_task, with_models_of_agents
 from graphs.traces.limits import DEFAULT, Limits
-from graphs.traces.part import EVENT_TEXT, Heading, Part, first_of_each
+from graphs.traces.part import ABSENT_COUNT, EVENT_TEXT, Heading, Part, first_of_each
 from graphs.traces.record import CUT_SHORT, LARGEST_FLOAT, TraceRecord, check, check_columns
 from graphs.traces.record_parts import joined, part_of
 from graphs.traces.schema import TEXT_COLUMNS
 from graphs.traces.sole_channels import make_sole_outcomes
 from graphs.traces.statuses import status_words
 from graphs.traces.tokens import join_tokens
+from graphs.traces.turn_gaps import TURN, note_of_gaps
 
 __all__ = ["assemble", "clustered"]
 
@@ -205,6 +206,7 @@ def _join(
     tasks = [heading.group_id for heading in headings]
     stated = columns.pop("evidence")
     shown = [of.pop(SHOWN, None) for of in stated]
+    turns = [of.pop(TURN, np.full(count, ABSENT_COUNT)) for of, count in zip(stated, lengths, strict=True)]
     evidence = evidence_of_events(stated, lengths, to.events)
     took = evidence["seconds"].array[: n.events] if "seconds" in evidence else np.full(n.events, np.nan)
     times, of_ends = begins_of_ends(headings, times, event_counts, took)
@@ -244,6 +246,7 @@ def _join(
         problems=(
             *problems,
             *ProblemLog(batch_notes(headings, graph, reward, evidence, problems, names, events["line"], tokens, times)),
+            *note_of_gaps(headings, graph, np.concatenate(turns), events["line"]),
             *time_notes(headings, times, event_counts),
             *units_of_seconds(headings, times, event_counts, took, np.asarray(graph.agent_ids)[: n.events]),
             *of_ends,

@@ -187,6 +187,8 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
       unread: why it has no events, where that is no fault; () where it is told elsewhere, None where it is one.
       unknown: kinds of spans that the format does not know, each with its place: such a span is no event.
       unlike_counts: calls for which the log states different counts, in words, each with its place.
+      embedded: calls of models of embeddings, which are tools: the model, the tokens that it read, and its place.
+      total_money: what the log says that the trace cost, where the sum of its calls counts in its place.
       repeated: records of the trace, such as spans, that stand again with equal content and count once.
       run: what the log states of the run, where `trace_id` is made of a file's name: copies of a log have it in common.
       logged_as: the trace's id in its records, where `trace_id` is another, such as an example's of an evaluation.
@@ -256,6 +258,8 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
     unread: tuple[Problem, ...] | None = None
     unknown: list[tuple[str, tuple[str, int, int]]] = []
     unlike_counts: list[tuple[str, tuple[str, int, int]]] = []
+    embedded: list[tuple[str, int, tuple[str, int, int]]] = []
+    total_money: float | None = None
 
     def event(
         self,

@@ -15,6 +15,7 @@ from graphs.traces.record import Agent, TraceRecord
 from graphs.traces.schema import EVENT_EVIDENCE
 from graphs.traces.token_lists import gather_tokens, with_counts
 from graphs.traces.tokens import TOKEN_COLUMNS, Tokens
+from graphs.traces.turn_gaps import TURN, numbers_of_turns
 
 __all__ = ["joined", "part_of"]
 
@@ -58,16 +59,19 @@ def part_of(records: Sequence[TraceRecord], whole: TraceRecord | None = None) ->
     senders, receivers = np.array(whole.senders, np.int32) + shifts, np.array(whole.receivers, np.int32) + shifts
     types, edge_types = np.array(whole.types, np.int32), np.array(whole.edge_types, np.int32)
     owner = np.array(agents, np.int32)
+    numbers: dict[str, np.ndarray] = {}
     if records[0].turns:
         labels: dict[tuple[int, str], int] = {}
-        pairs = zip(agents, map(str, _joined(records, "turns")), strict=True)
+        words = list(map(str, _joined(records, "turns")))
+        numbers[TURN] = numbers_of_turns(pa.array(words, pa.string()))
+        pairs = zip(agents, words, strict=True)
         turns = np.fromiter((labels.setdefault(pair, len(labels)) for pair in pairs), np.int32, len(types))
     else:
         turns = derive_turns(types, owner, senders, receivers, edge_types)
     columns, actions = whole.columns, np.array(whole.actions, bool)
     tokens = _tokens(columns, actions)
     evidence = {name: _evidence(key.kind, columns[name]) for name, key in EVENT_EVIDENCE.items() if name in columns}
-    evidence |= shown_beside(columns.get("input_tokens", ()))
+    evidence |= shown_beside(columns.get("input_tokens", ())) | numbers
     return Part(
         headings=[_heading(record) for record in records],
         event_ends=np.array(event_starts[1:]),

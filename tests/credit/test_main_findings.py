@@ -72,7 +72,7 @@ def test_the_page_and_the_summary_begin_with_the_same_lines(log: Path, sides: bo
     assert shown == told and len(told) <= MOST
     by = {one["name"]: one["told"] for one in told}
     assert [*by] == ["What failed", "What changed from v1 to v2", "What went wrong most", "What else went wrong",
-                     "What a verdict is worth", "What was lost"]  # fmt: skip
+                     "What a verdict is worth", "What it costs"]  # fmt: skip
     assert by["What failed"] == (
         "128 of 256 traces with an outcome failed, 50 % (95 % interval 44 to 56 %). "
         "v1 64 of 128 (50 %), v2 64 of 128 (50 %). Failed by kind of task: "
@@ -87,7 +87,8 @@ def test_the_page_and_the_summary_begin_with_the_same_lines(log: Path, sides: bo
         "checker says little: it passes 112 of 128 failed traces (88 %) and 128 of 128 succeeded ones "
         "(100 %; it rejects 0), a difference of 12 percentage points (95 % interval "
     )
-    failed, repeated = by["What was lost"].removesuffix(".").split(". ")
+    dearest, failed, repeated = by["What it costs"].removesuffix(".").split(". ")
+    assert dearest.startswith("59 % of the money at the given prices (") and dearest.endswith(") went to lead")
     assert failed.endswith("went into failed traces")
     assert "went into calls that repeat a failed call or a loop" in repeated
     printed = CliRunner().invoke(cli, call, catch_exceptions=False).stdout.splitlines()
@@ -210,6 +211,19 @@ def test_a_number_that_differs_is_told_where_no_cause_is_known(tmp_path: Path) -
     assert "Most tokens" not in said
 
 
+def test_another_reward_that_changed_in_a_kind_is_not_called_unchanged(tmp_path: Path) -> None:
+    """People passed one kind less and one more, and beside a judge it said of their verdicts "no change shown"."""
+    lines = []
+    for i in range(40):
+        kind, system = i % 2, i // 2 % 2
+        rewards = {"judge": float(i % 3 > 0), "people": float(kind == system)}
+        line = {"trace_id": f"t{i}", "task_id": f"q{i // 4}{kind}", "task_kind": "ab"[kind], "system": f"v{system}"}
+        lines.append(line | {"events": [{"id": "e", "type": "message", "agent": "a"}], "edges": [], "rewards": rewards})
+    (log := tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    command = ["summary", str(log), "--reward-channel", "judge", "--sides", "system"]
+    assert "on 20 tasks of both, no change shown of all kinds together." in CliRunner().invoke(cli, command).stdout
+
+
 def test_another_reward_that_could_be_the_outcome_stands_beside_the_chosen_one(log: Path) -> None:
     """With the judge as the outcome the verdict on two releases turned, and nothing named what people had said."""
     judged = (
@@ -236,6 +250,27 @@ def test_another_reward_that_could_be_the_outcome_stands_beside_the_chosen_one(l
     log.write_text("".join(f"{line}\n" for line in few))
     for call in ("summary", "metrics"):  # "people of 54 traces, 0 to 1" rested on one task that both ran
         assert re.search("accepted of 12 traces, mean [0-9.]+, no change shown[.]", said(call, *chosen))
+
+
+def test_a_verdict_that_changed_its_meaning_is_no_change_of_the_runs(log: Path) -> None:
+    """Below "What changed" the judge's 0.616 to 0.827, beyond chance, read as success; it had come to pass failures."""
+    lines = []
+    for number, line in enumerate(log.read_text().splitlines()):
+        won = number // 2 % 2
+        judged = float(won or number % 10 == 0 or '"v2"' in line)
+        lines.append(json.dumps(json.loads(line) | {"rewards": {"people": float(won), "judge": judged}}))
+    log.write_text("".join(f"{line}\n" for line in lines))
+    for sides in ((), ("--sides", "system")):
+        call = ["summary", str(log), "--reward-channel", "people", *sides]
+        said = CliRunner().invoke(cli, call, catch_exceptions=False).stdout
+        assert "What changed from v1 to v2:" in said and "Failures that judge passes" in said
+        assert "Also in the log" not in said
+
+
+def test_counts_of_a_cause_by_side_say_that_they_are_not_tested(log: Path) -> None:
+    """42 of 169 and 18 of 176 traces read as a change, of which no test was made."""
+    said = CliRunner().invoke(cli, ["summary", str(log), "--sides", "system"], catch_exceptions=False).stdout
+    assert re.search(r"\n  In v1 \d+ of 128 traces, in v2 \d+ of 128 traces \(not tested\)[.]\n", said)
 
 
 def test_a_second_cause_that_is_undecided_stands_below_the_head(tmp_path: Path) -> None:

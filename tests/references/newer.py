@@ -428,26 +428,28 @@ def hcapo(traces: list[Trace], gamma: float = 0.95) -> dict[int, float]:
 def hae(traces: list[Trace], gamma: float = 0.95, low: float = 0.95, high: float = 0.95) -> dict[int, float]:
     out = {}
     for t in traces:
-        if not t.rows:
-            continue
-        rewards = _earned(t, 0.0)
+        rewards = _earned(t, 0.0) if t.rows else []
         a_low, a_high = 0.0, 0.0
         sums, length, ahead = 0.0, 0, 0.0  # of the segment that is being read backwards; V_high behind it
         for k in range(len(t.rows) - 1, -1, -1):
             e = t.rows[k]
-            v, part, top = (e.given[name] for name in ("value", "segment", "value_high"))
-            first = k == 0 or t.rows[k - 1].given["segment"] != part
-            if v is None or part is None or (first and top is None):
-                break
-            ends = k == len(t.rows) - 1 or t.rows[k + 1].given["segment"] != part
+            part = e.given["segment"]
+            v, top = (math.nan if (x := e.given[name]) is None else x for name in ("value", "value_high"))
+            before = t.rows[k - 1].given["segment"] if k else ""
+            last, first = k == len(t.rows) - 1, before != part
+            behind = None if last else t.rows[k + 1].given
+            ends = behind is None or behind["segment"] != part
             if ends:
                 sums, length = 0.0, 0
-            next_value = ahead if ends else t.rows[k + 1].given["value"]
-            a_low = rewards[k] + gamma * next_value - v + (0.0 if ends else gamma * low * a_low)
+                a_low = 0.0
+            following = ahead if behind is None or ends else behind["value"]
+            a_low = rewards[k] + gamma * (math.nan if following is None else following) - v + gamma * low * a_low
             sums, length = rewards[k] + gamma * sums, length + 1
-            out[e.place] = a_low
+            number = a_low
             if first:
                 a_high = sums + gamma**length * ahead - top + gamma**length * high * a_high
-                ahead = top
-                out[e.place] += a_high
+                ahead = math.nan if part is None else top  # nobody knows where such a segment begins
+                number += math.nan if before is None else a_high
+            if part is not None and not math.isnan(number):
+                out[e.place] = number
     return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import csv
 import importlib
 import json
 import shutil
@@ -250,7 +251,7 @@ def test_a_file_of_runs_is_compared_and_drawn_without_its_sweep() -> None:
     assert draw_training(written).axes[0].lines[0].get_ydata()[-1] == 1
     refused: dict[str, Any] = {
         "rows has no run that is not of the sweep": written[:1],
-        "row 1 has 'settings'": {"settings": {}, "rows": []},
+        "row 1 has 'settings'": {"settings": {}},
         "row 2 has no seed": [results[0], run],
         "'a' has seed 0 of 't' twice, at rate 0.4 and 0.2": [*results, results[0] | {"learning_rate": 0.2}],
     }
@@ -342,12 +343,15 @@ def test_the_command_prints_a_table_and_keeps_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("seeds", "words"),
     [
-        (5, "its 94 % interval, all that five seeds allow"),
+        (5, "its 94 % interval, all that five seeds allow, by interpolated order statistics"),
         (2, "an interval takes five seeds"),
+        (8, "in brackets its 95 % interval, by interpolated order statistics."),
         (8, "Holm's correction is over 1 distinct comparison: methods that are equal but for rounding count once"),
     ],
 )
-def test_the_table_states_intervals_over_seeds(seeds: int, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_states_intervals_over_seeds(
+    seeds: int, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Areas and events stood there as if one run told them, and equal rows were compared as if they were two."""
     numbers = {"cosine": 0.5, "entropy": 0.1, "teaching": 1.0, "learning_rate": 0.1, "final_return": 1.0, "task": "t"}
     numbers |= {"start": 0.0, "optimum": 1.0, "curve": [], "refused": "", "task": "pivotal"}
@@ -375,6 +379,13 @@ def test_the_table_states_intervals_over_seeds(seeds: int, words: str, monkeypat
     plain = json.loads(CliRunner().invoke(cli, [*call, "--json"]).stdout)["rows"]
     assert plain[2]["events_interval"] == [{5: 1000.0, 8: pytest.approx(1000.94, abs=0.01)}.get(seeds), None]
     assert [row["same_as"] for row in plain] == ["", "rloo", ""]
+    table = tmp_path / "t.csv"
+    CliRunner().invoke(cli, [*call, "--table", str(table)])
+    for number in csv.DictReader(table.read_text().splitlines()):  # of one name, "area" of JSON was a mean
+        names = {"final": "final", "p": "p", "ahead": "ahead", "area": "difference" if number["less"] else "area"}
+        if name := names.get(number["quantity"]):
+            of = next(row for row in plain if row["signal"] == number["method"])
+            assert of[name] == pytest.approx(float(number["value"])), name
 
 
 ORDERED = """
@@ -499,10 +510,10 @@ def test_a_gain_that_is_only_a_scale_shows_at_a_common_rate(monkeypatch: pytest.
     row = next(" ".join(line.split()) for line in shown.splitlines() if " zero " in line)
     assert row.endswith("+0.200 (+0.200 to +0.200), 6 of 6 -0.400 (-0.400 to -0.400), 0 of 6"), row
     of = json.loads(CliRunner().invoke(cli, [*call, "--json"]).stdout)["rows"][1]
-    assert of["difference_median"] == pytest.approx(0, abs=1e-12)
+    assert of["difference"] == pytest.approx(0, abs=1e-12)
     low, high = of["at_rates"]
     assert low["learning_rate"] == 0.2 and low["difference_interval"] == pytest.approx([0.2, 0.2])
-    assert high["difference_median"] == pytest.approx(-0.4) and (low["ahead"], high["ahead"]) == (6, 0)
+    assert high["difference"] == pytest.approx(-0.4) and (low["ahead"], high["ahead"]) == (6, 0)
     assert "--common-rates goes only" not in shown
     wrong = CliRunner().invoke(cli, ["bench", "train", "--lengths", "10", "--common-rates", "0.2"])
     assert wrong.exit_code and "--common-rates does not go with --lengths" in wrong.output

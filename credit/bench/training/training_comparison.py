@@ -5,7 +5,7 @@ Every number is a share of the way from the first policy to the best one: (J −
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,11 +102,13 @@ class Cell(NamedTuple):
     refused: str = ""
 
 
-def runs(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def runs(rows: Iterable[dict[str, Any]] | Mapping[str, Any]) -> list[dict[str, Any]]:
     """The rows of results: those of a file without its `sweep`, whose seeds and rates are others.
 
+    Runs of the sweep with the seed of a result are those at common rates, and become its `at_rates`.
+
     Args:
-      rows: of `run_training` or of its file.
+      rows: of `run_training` or of its file, or all that this holds.
 
     Examples:
       >>> row = {"task": "t", "signal": "s", "seed": 0, "learning_rate": 0.4, "sweep": False}
@@ -118,22 +120,30 @@ def runs(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """
     expected = "expected results of run_training, or the rows of its file"
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for number, row in enumerate(rows, start=1):
+    at_others: dict[tuple[Any, ...], dict[float, dict[str, Any]]] = {}
+    for number, row in enumerate(rows["rows"] if isinstance(rows, Mapping) and "rows" in rows else rows, start=1):
         if not isinstance(row, dict) or (lacking := [name for name in _KEY if name not in row]):
             what = f"no {lacking[0]}" if isinstance(row, dict) else excerpt(row)
             raise CreditError(f"rows: row {number} has {what}; {expected}")
-        if row.get("sweep"):
-            continue
         task, signal, seed = key = tuple(row[name] for name in _KEY)
+        if row.get("sweep"):
+            if row.get("curve"):
+                at_others.setdefault(key, {})[row["learning_rate"]] = row
+            continue
         if (first := found.setdefault(key, row)) is not row:
             rates = " and ".join(dict.fromkeys(str(one.get("learning_rate")) for one in (first, row)))
             raise CreditError(f"rows: {signal!r} has seed {seed} of {task!r} twice, at rate {rates}; expected it once")
     if not found:
         raise CreditError(f"rows has no run that is not of the sweep; {expected}")
+    common = {rate for key, of in at_others.items() if key in found for rate in of}
+    for key, row in found.items():
+        of_row = at_others.get(key, {}) | {row.get("learning_rate"): row}
+        if common and "at_rates" not in row:
+            found[key] = row | {"at_rates": {rate: of_row[rate] for rate in sorted(common & of_row.keys())}}
     return list(found.values())
 
 
-def cells(rows: Sequence[dict[str, Any]], against: str | None = None) -> list[Cell]:
+def cells(rows: Sequence[dict[str, Any]] | Mapping[str, Any], against: str | None = None) -> list[Cell]:
     """One `Cell` for each task and signal, in the order of the rows.
 
     Examples:
@@ -144,7 +154,7 @@ def cells(rows: Sequence[dict[str, Any]], against: str | None = None) -> list[Ce
       [(0.5, 1.0, 1.0)]
 
     Args:
-      rows: results of `run_training`, or all rows of its file.
+      rows: results of `run_training`, or all rows of its file, or all that this holds.
       against: the signal that others are compared with; default the first.
 
     Raises:

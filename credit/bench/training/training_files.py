@@ -48,6 +48,7 @@ class _Row(msgspec.Struct):
     answered: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0  # files of earlier versions have no such fields
     refused: str = ""
     places: list[_Finite] = []
+    function: str = ""
 
 
 def row_key(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -92,11 +93,11 @@ def runs_of_file(path: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise TypeError("rows")
     except (ValueError, OSError) as error:
-        raise CreditError(f"{path} cannot be read: {error}; expected a file of `credit bench train`") from error
+        raise CreditError(f"{path} cannot be read: {error}; expected the file of `credit bench train -o`") from error
     except (KeyError, TypeError) as error:
         raise CreditError(
-            f"{path} cannot be read: it holds no rows of training with their settings; expected a file "
-            "of `credit bench train`"
+            f"{path} cannot be read: it holds no rows of training with their settings; expected the file "
+            "of `credit bench train -o`"
         ) from error
     first: dict[tuple[Any, ...], int] = {}
     for number, row in enumerate(rows, start=1):

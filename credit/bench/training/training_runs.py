@@ -17,7 +17,7 @@ from credit.bench.training.learning_tasks import TASKS, LearningTask, learning_t
 from credit.bench.training.training_files import POINTS, kept_rows, row_key, write_rows
 from credit.bench.training.training_loop import Curves, TrainingSettings, train
 from credit.bench.training.training_signals import training_signal
-from credit.methods.own_functions import is_own, own_name
+from credit.methods.own_functions import function_of, is_own, own_name
 from credit.methods.own_results import UnmeasuredError
 from estimators.base import Reason
 from graphs.argument_kinds import checked_kinds
@@ -74,11 +74,12 @@ def run_training(
         advantages are not finite there, which then have no row; None raises.
 
     Returns:
-      One row for each task, signal and seed: names, `learning_rate`, numbers (`events_to_90`, `cosine`, `entropy`,
-      `teaching`, `updates`, the share of actions `answered`, and the main reason `refused` of the others), exact
-      expected returns (`start` of the first policy, `final_return` of the last one, `optimum`, `mean_return` over the
-      budget) and `curve`, the expected return at even shares of the budget, with `places`, the shares at which each
-      began. The area and the final share of a `Cell` are `mean_return` and `final_return` on the way from `start` to
+      One row for each task, signal and seed: names, the `function` behind one of your own, `learning_rate`, numbers
+      (`events_to_90`, `cosine`, `entropy`, `teaching`, `updates`, the share of actions `answered`, and the main reason
+      `refused` of the others), exact expected returns (`start` of the first policy, `final_return` of the last one,
+      `optimum`, `mean_return` over the budget) and `curve`, the expected return at even shares of the budget, with
+      `places`, the shares at which each began. The area and the final share of a `Cell` are `mean_return` and
+      `final_return` on the way from `start` to
       `optimum`. `events_to_90` counts the events
       before the first policy that has 90 % of this way; None if there is none. `at_rates` has the row at each of
       `common_rates`, if there are any. The file holds a row for each run: with `sweep` true those of the sweep, and
@@ -194,6 +195,7 @@ def _row(
     return {
         "task": task.name,
         "signal": signal,
+        "function": function_of(signal) if is_own(signal) else "",
         "seed": seed,
         "learning_rate": float(rate),
         "sweep": sweep,

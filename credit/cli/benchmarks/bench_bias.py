@@ -48,8 +48,9 @@ LEGENDS = {
     "answered": "part of the decisions that have an advantage; 1 is all",
 }
 SCORES = tuple(LEGENDS)
+MAIN = ("bias", "relative", "rank")
+"""Those that are drawn, and that sentences are of, unless others are asked for."""
 EXACT = "exact numbers, by enumeration of all batches, without draws"
-PAIR = "Two numbers in a cell: groups of 2 / 3 traces, or 2 / 3 alternatives of a context."
 
 
 def _known(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -150,7 +151,7 @@ def bias(
         _all_numbers(rows, left_out.absent, why), "bias", lambda number: {}, _given,  # conditions are all
         lambda number: of_own.get(number.method, ()), _about,
     )  # fmt: skip
-    caveats, sentences = said(numbers, "caveats"), to_write(numbers, SCORES if score == "all" else (score,))
+    caveats, sentences = said(numbers, "caveats"), to_write(numbers, MAIN if score == "all" else (score,))
     for line in [*caveats, *(refusals(rows, why) if methods else ()), *_variants(methods)]:
         stderr().print(words(line), soft_wrap=True)
     save_numbers(numbers, table, _notes(rows), width)
@@ -222,10 +223,9 @@ def _numbers(row: Row) -> list[Measured]:
 
 def _drawn(rows: list[Row], score: str, group_sizes: Sequence[int], absent: Sequence[Absent] = ()) -> Figure:
     from credit.plot import draw_methods
-    from credit.plot.bias_dots import PANELS
 
     stated = click.get_current_context().get_parameter_source("score") is not click.core.ParameterSource.DEFAULT
-    panels = PANELS if not stated else _measured_scores(rows) if score == "all" else (score,)
+    panels = MAIN if not stated else _measured_scores(rows) if score == "all" else (score,)
     return draw_methods(rows, k=group_sizes or None, scores=panels, values=_values(rows), absent=absent)
 
 
@@ -254,7 +254,8 @@ def _print(
         centred = "" if _CENTRED in LEGENDS[name] else centred
     for line in lines:
         stdout().print(words(line), soft_wrap=True)
-    stdout().print(words(_sizes(rows, group_sizes)) if group_sizes else PAIR, soft_wrap=True)
+    if sizes := _sizes(rows, group_sizes) if group_sizes else _pairs(rows):
+        stdout().print(words(sizes), soft_wrap=True)
     if values := _values(rows):
         stdout().print(f"{values}.", soft_wrap=True)
     if all_methods:
@@ -286,16 +287,31 @@ def _variants(methods: tuple[str, ...]) -> list[str]:
     return [f"{name} has variants: {', '.join(map(repr, variants))}" for name, variants in of.items() if variants]
 
 
-def _sizes(rows: list[Row], group_sizes: Sequence[int]) -> str:
-    """The sizes that were asked for, and the methods that are enumerated at others, such as those of one trace."""
+def _pairs(rows: list[Row]) -> str:
+    """What the two numbers of a cell are; "" where no cell has two."""
+    of: dict[bool, set[int]] = {}
+    for row in rows:
+        of.setdefault(_is_of_trees(row), set()).add(row.k)
+    told = {False: "groups of 2 / 3 traces", True: "2 / 3 alternatives of a context"}
+    pairs = [text for trees, text in told.items() if {2, 3} <= of.get(trees, set())]
+    return f"Two numbers in a cell: {', or '.join(pairs)}." if pairs else ""
+
+
+def _is_of_trees(row: Row) -> bool:
+    """Whether alternatives of a context are compared, not traces of a group."""
     from credit.bench.bias_settings import setting
 
+    return setting(row.method).way in ("replays", "nested")
+
+
+def _sizes(rows: list[Row], group_sizes: Sequence[int]) -> str:
+    """The sizes that were asked for, and the methods that are enumerated at others, such as those of one trace."""
     other: dict[str, list[str]] = {}
     for name in dict.fromkeys(row.method for row in rows):
         found = sorted({row.k for row in rows if row.method == name})
         if found != sorted(group_sizes):
             other.setdefault(" / ".join(map(str, found)), []).append(name)
-    trees = {setting(row.method).way in ("replays", "nested") for row in rows if row.k in group_sizes}
+    trees = {_is_of_trees(row) for row in rows if row.k in group_sizes}
     shown = " / ".join(map(str, sorted(group_sizes)))
     asked = [f"Groups of {shown} traces."] * (False in trees)
     asked += [f"{shown} alternatives of a context."] * (True in trees)

@@ -11,7 +11,8 @@ import click
 from credit.cli.benchmarks.figures import DRAWN, figure_of
 from credit.cli.benchmarks.latex_figure import save_latex_figure
 from credit.cli.benchmarks.measured import holds
-from credit.cli.benchmarks.saved_numbers import saved_numbers, selected
+from credit.cli.benchmarks.saved_numbers import FILES, edited_option, saved_numbers, selected
+from credit.cli.shared.answers import stderr, words
 from credit.cli.shared.commands import Command, by_commas, several_methods, whole_numbers
 from credit.cli.shared.outputs import PICTURES, look_options, output_option, save_picture
 from graphs.errors import CreditError
@@ -39,6 +40,7 @@ __all__ = ["plot"]
 @click.option("--group-size", "group_sizes", callback=whole_numbers, metavar="K,...", help="Traces of a group to draw.")
 @output_option("Figure: .svg, .png or .pdf; or .tex, for LaTeX with a caption, and a .pdf beside it.",
                required=True, metavar="FIGURE", suffixes=(*PICTURES, ".tex"))  # fmt: skip
+@edited_option
 @look_options
 def plot(
     files: tuple[Path, ...],
@@ -46,6 +48,7 @@ def plot(
     quantities: tuple[str, ...],
     group_sizes: tuple[int, ...] | None,
     output: Path,
+    edited: bool,
 ) -> None:
     """Draw results of a benchmark from its file, without running it again.
 
@@ -60,7 +63,10 @@ def plot(
         read = saved_numbers(files, methods)
         found = [number for number, _ in read]
         default = [name for of in dict.fromkeys(number.bench for number in found) for name in DRAWN.get(of, ())]
-        numbers = selected(read, methods, quantities, default, less=False).numbers
+        chosen = selected(read, methods, quantities, default, less=False, edited=edited)
+        for line in (*chosen.edits, *chosen.namesakes):
+            stderr().print(words(line), soft_wrap=True)
+        numbers = chosen.numbers
         if group_sizes:
             numbers = [number for number in numbers if number.group_size in (1, None, *group_sizes)]
         if not numbers:
@@ -93,9 +99,12 @@ def _curves(path: Path, methods: Sequence[str]) -> Figure:
     from credit.plot import draw_training
     from graphs.text import near_names
 
-    rows, settings = runs_of_file(path)
+    try:
+        rows, settings = runs_of_file(path)
+    except CreditError as error:
+        raise CreditError(f"{error}, or {FILES}") from error
     shown_as = {function_of(name): name for name in methods}
-    names = {row["signal"]: shown_as.get(row["signal"], row["signal"]) for row in rows}
+    names = {row["signal"]: shown_as.get(row.get("function") or row["signal"], row["signal"]) for row in rows}
     for name in methods:
         if name not in names.values():
             raise CreditError(f"{path} has no run of {name!r}. {near_names(name, names.values())}")
@@ -105,6 +114,4 @@ def _curves(path: Path, methods: Sequence[str]) -> Figure:
     rows = [row | {"signal": shown[row["signal"]]} for row in rows if row["signal"] in shown]
     values = values_of(known & shown.keys())
     signals = sorted(shown.values(), key=kept.index)
-    return draw_training(
-        rows, signals=signals, group_size=settings["group_size"], values=values, rates=settings["learning_rates"]
-    )
+    return draw_training({"rows": rows, "settings": settings}, signals=signals, values=values)

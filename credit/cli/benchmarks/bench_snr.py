@@ -33,15 +33,13 @@ __all__ = ["snr"]
 NOTES = (
     "SNR: m / sqrt(E[A²] − m²), in brackets half of its 99 % band; A: a decision's advantage, x: its true effect, "
     "m = E[A sign(x)]. An offset, E[A] other than 0, counts as noise. Negative: the advantage has the wrong sign",
-    "relative variance of A sign(x), over m²: 1 / SNR². That of a method's gradient, times its runs: `bench bias "
-    "--score relative`",
     "runs: the method of the scheme, or the scheme of the method",
 )
 COSTS = "cost is in rollouts a trace; what a critic's training took is not in it"
 NO_COSTS = "no snr-cost: the evidence of every scheme is the trace itself, one rollout, so that it would repeat snr"
 LESS = (
-    "less: on the traces that both were measured on, with half of its 99 % band from 100 pairs or more. Of such bands "
-    "of 100 pairs, 97 to 98 % held the truth; ‡ of draws of its own"
+    "less: on the traces that both were measured on, with half of its 99 % band from 100 pairs or more, not corrected "
+    "for how many there are. Of such bands of 100 pairs, 97 to 98 % held the truth; ‡ of draws of its own"
 )
 PAIRS = LESS.removeprefix("less: ").replace("half of its", "its")
 SLOPE = "of log SNR on log T, up to T = {:,}, in brackets half of its 99 % interval"
@@ -55,6 +53,7 @@ LEGENDS = {
 }
 OUTSIDE = "the closed form lies outside the 99 % band"
 APART = "drawn apart from the first scheme: their bands are independent, and no order is of one draw"
+OTHERS = "of fewer or more traces than the first scheme has there; differences are on those of both"
 FEW = "; without brackets: of fewer than 100 pairs, and without a band"
 
 
@@ -122,7 +121,7 @@ def snr(
     The world has independent decisions, and all methods see the same traces. Tables have 99 % bands, of differences
     from the first method too, fitted slopes beside those of the closed forms, and the cost of the evidence.
     """
-    from credit.bench.snr import FULL, LENGTHS, QUICK, QUICK_LENGTHS, run
+    from credit.bench.snr import FORMS, FULL, LENGTHS, QUICK, QUICK_LENGTHS, run
     from credit.bench.snr_logs import WORLDS, noise_of
     from credit.bench.snr_schemes import needs_of
     from credit.bench.world_texts import world_text
@@ -165,7 +164,7 @@ def snr(
         "snr",
         lambda number: fitted if number.quantity == "slope" else drawn,
         lambda name: given.get(name, ""),
-        lambda number: report.caveats,
+        lambda number: [line for line in report.caveats if line != FORMS or number.quantity == "closed form"],
         lambda number: [about],
     )
     save_numbers(numbers, table, _notes(report, few), width)
@@ -204,6 +203,7 @@ def _notes(report: Report, few: bool) -> dict[str, str]:
         "less": LESS.removeprefix("less: ") + FEW * few,
         "": "T decisions a trace",
         "*": f"* {OUTSIDE}",
+        "†": f"† {OTHERS}",
         "‡": f"‡ {APART}",
     }
 
@@ -219,7 +219,16 @@ def _marks(report: Report) -> dict[tuple[str, int, int], str]:
     """What stands beside each point, by scheme, group and length."""
     apart = {(d.scheme, d.group, d.length) for d in report.differences if not d.traces}
     places = {(p.scheme, p.group, p.length): p for p in report.points}
-    return {place: "*" * (p.agrees is False) + "‡" * (place in apart) for place, p in places.items()}
+    traces = {place: p.traces for place, p in places.items()}
+    others = {
+        (d.scheme, d.group, d.length)
+        for d in report.differences
+        if d.traces and traces.get((d.scheme, d.group, d.length)) != traces.get((d.first, d.group, d.length))
+    }
+    return {
+        place: "*" * (p.agrees is False) + "†" * (place in others) + "‡" * (place in apart)
+        for place, p in places.items()
+    }
 
 
 def _numbers(report: Report) -> list[Measured]:
@@ -322,18 +331,20 @@ def _table(report: Report, group: int) -> Table:
     refused = [r for r in report.refused if r.group == group]
     lengths = sorted({p.length for p in points} | {r.length for r in refused})
     title = f"SNR, groups of {group}" + ("" if report.world == "normal" else f", world {report.world}")
+    sloped = any(f.group == group for f in report.fits)
+    formed = any(p.theory is not None for p in points)
     numbers = (
         *(f"#T = {length:,}" for length in lengths),
-        "#slope",
-        "#of the form",
-        "#closed form",
+        *["#slope"] * sloped,
+        *["#of the form"] * (sloped and formed),
+        *["#closed form"] * formed,
         *["#cost"] * costs,
     )
     table = ruled_table("scheme", "runs", *numbers, title=title)
     marked, (places, _) = _marks(report), report.places()
     at_last = {p.scheme: p for p in sorted(points, key=lambda point: point.length)}
-    closed = decimals(p.theory for p in at_last.values() if p.theory is not None)
-    apart = any("‡" in mark for (_, size, _), mark in marked.items() if size == group)
+    closed = decimals(p.theory for p in at_last.values() if p.theory is not None) or 0
+    shown = {sign for (_, size, _), of in marked.items() if size == group for sign in of}
     for name in dict.fromkeys([p.scheme for p in points] + [r.scheme for r in refused]):
         of_scheme = {p.length: p for p in points if p.scheme == name}
         line = next((f for f in report.fits if (f.scheme, f.group) == (name, group)), None)
@@ -348,20 +359,20 @@ def _table(report: Report, group: int) -> Table:
             if last is None
             else "none"
             if last.ratio is None
-            else f"{fixed(last.theory or 0, closed)} ({rounded(last.ratio, '.3f')})"
+            else f"{fixed(last.theory or 0, max(closed, places[last.length] or 0))} ({rounded(last.ratio, '.3f')})"
         )
         cost = "" if last is None else f"{last.cost:,.0f}"
         runs = SCHEMES[name].method if name in SCHEMES else next((s for s in SCHEMES if SCHEMES[s].method == name), "")
-        table.add_row(words(name), words(runs), *cells.values(), slope, form, whole, *[cost] * costs)
+        beside = [*[slope] * sloped, *[form] * (sloped and formed), *[whole] * formed, *[cost] * costs]
+        table.add_row(words(name), words(runs), *cells.values(), *beside)
     fitted = min(max(lengths), 10_000)
-    outside = any(p.agrees is False for p in points)
-    marks = f"* {OUTSIDE}\n" * outside + f"‡ {APART}\n" * apart
-    table.caption = marks + (
-        f"slope: {SLOPE.format(fitted)}; of the form: "
-        "that of the closed form\nclosed form: SNR by formula at the last T, in brackets the measured one over it"
-        + "; cost: at the last T"
-        * costs
-    )
+    meanings = {"*": OUTSIDE, "†": OTHERS, "‡": APART}
+    marks = "".join(f"{sign} {text}\n" for sign, text in meanings.items() if sign in shown)
+    of_slope = f"slope: {SLOPE.format(fitted)}" + "; of the form: that of the closed form" * formed
+    of_form = "closed form: SNR by formula at the last T, in brackets the measured one over it"
+    of_cost = "cost: at the last T"
+    at_end = "; ".join([*[of_form] * formed, *[of_cost] * costs])
+    table.caption = marks + "\n".join(filter(None, [of_slope * sloped, at_end]))
     return table
 
 

@@ -36,9 +36,10 @@ from credit.cli.benchmarks.measured import (
     said,
     shared_conditions,
     table_of,
+    told_of_worlds,
 )
-from credit.cli.benchmarks.saved_numbers import Key, key_of, run_of, saved_numbers, selected
-from credit.cli.shared.answers import json_option, print_json, ruled_table, stdout, words
+from credit.cli.benchmarks.saved_numbers import Key, edited_option, key_of, run_of, saved_numbers, selected
+from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.commands import Command, by_commas, several_methods
 from credit.cli.shared.outputs import save_table
 from credit.cli.shared.provenance import source
@@ -52,8 +53,12 @@ LEGENDS = {
     (bench, quantity): text
     for bench, of in (
         ("bias", bench_bias.LEGENDS),
-        ("truth", bench_truth.LEGENDS),
-        ("snr", bench_snr.LEGENDS | {"less": bench_snr.PAIRS, "*": bench_snr.OUTSIDE, "‡": bench_snr.APART}),
+        ("truth", bench_truth.LEGENDS | {"less": bench_truth.LEGENDS["less"] + bench_truth.OF_PAIRS}),
+        (
+            "snr",
+            bench_snr.LEGENDS
+            | {"less": bench_snr.PAIRS, "*": bench_snr.OUTSIDE, "†": bench_snr.OTHERS, "‡": bench_snr.APART},
+        ),
         ("train", bench_train.LEGENDS | bench_train.MARKS),
     )
     for quantity, text in of.items()
@@ -77,6 +82,7 @@ LEGENDS = {
 @click.option("--output", "-o", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
               callback=table_or_latex, help="Also write it: .csv, .parquet, .jsonl or .arrow, or .tex.")  # fmt: skip
 @click.option("--intervals/--no-intervals", default=True, help="Whether cells have intervals; files always do.")
+@edited_option
 @width_option
 @json_option
 def table(
@@ -85,6 +91,7 @@ def table(
     quantities: tuple[str, ...],
     output: Path | None,
     intervals: bool,
+    edited: bool,
     width: float,
     as_json: bool,
 ) -> None:
@@ -98,7 +105,7 @@ def table(
     if not intervals:
         read = [(number._replace(shown=_INTERVAL.sub("", number.shown)), where) for number, where in read]
     found = [number for number, _ in read]
-    heads, chosen, shown = selected(read, methods, quantities, MAIN)
+    heads, chosen, shown, edits, namesakes = selected(read, methods, quantities, MAIN, edited=edited)
     names = methods or tuple(dict.fromkeys(number.method for number in shown))
     of_key = {
         key: of_all_sizes([n for n in shown if key_of(n) == key] or [n for n in found if key_of(n) == key])
@@ -111,6 +118,7 @@ def table(
     runs = {run_of(n._replace(less="")) for n in shown}
     answered = [n for n in found if n.quantity == "answered" and run_of(n) in runs]
     told, alone = _legend(of_key, heads, found)
+    alone += edits
     for bench, of in told.items():
         caveats = said((n for n in shown if n.bench == bench), "caveats")
         if not intervals:  # what limits a mark remains
@@ -131,6 +139,8 @@ def table(
         save_latex(text, output, [source(), *(number.source for number in shown)])
     elif output is not None:
         save_table(written, output)
+    for line in namesakes:
+        stderr().print(words(line), soft_wrap=True)
     if as_json:
         print_json({"rows": written.to_pylist(), "legend": legend, "source": source()})
         return
@@ -186,6 +196,7 @@ def _legend(
             meaning = LEGENDS.get((bench, "less" if key[2] else key[1]), "")
             about = [meaning, condition(of[0], shared_conditions(of) - shared), *brackets(of), *marks]
             notes.append(f"{heads[key]}: {'; '.join(filter(None, about))}")
+        notes += [f"{bench}: {line}" for line in told_of_worlds(keys.values())]
         listed = ", ".join(dict.fromkeys(heads[key_of(n)] for n in run))
         told[bench] = Told(listed, (of_run, *given), notes)
     return told, list(dict.fromkeys(line for _, alone in of_key.values() for line in alone))

@@ -14,7 +14,7 @@ import click
 
 from credit.bench.given_values import GIVEN_VALUES, unpaid
 from credit.cli.benchmarks.long_table import long_table_option, save_numbers
-from credit.cli.benchmarks.measured import AT_EDGE, CORRECTED, UNTESTED, Measured, of_run, said, with_absent
+from credit.cli.benchmarks.measured import AT_EDGE, CORRECTED, OF_MEDIANS, UNTESTED, Measured, of_run, said, with_absent
 from credit.cli.benchmarks.to_write import print_to_write, to_write
 from credit.cli.shared.answers import json_option, plain_table, print_json, stderr, stdout, words
 from credit.cli.shared.claims import alike, tell_unchecked
@@ -35,6 +35,18 @@ if TYPE_CHECKING:
 __all__ = ["count_text", "train", "values_of", "within"]
 
 METHODS = ("rloo", "grpo", "gae", "c3", "control_critic", "control_exact", "exact_increments", "zero")
+JSON_NAMES = {
+    "area": "mean_area",
+    "stderr": "mean_area_stderr",
+    "final": "mean_final",
+    "difference": "mean_difference",
+    "difference_p": "mean_difference_p",
+    "area_median": "area",
+    "final_median": "final",
+    "difference_median": "difference",
+    "ahead_p": "p",
+}
+"""Of fields of a `Cell`, whose means are plain there and whose medians are so in tables."""
 SHARE = "(J − J₀) / (J* − J₀), from 0, the first policy, to 1, the best one"
 AREA, AHEAD = "the share, averaged over the budget", "seeds on which the area is larger by more than rounding"
 _OF_SHARE = f"median over seeds; share: {SHARE}"
@@ -51,10 +63,11 @@ LEGENDS = {
 }
 LEGEND = (
     "rows: in the order of --tasks, then of --methods. "
-    f"share: {SHARE}. area: {AREA}. final: at the end. events to 90 %: evidence included. difference: of the area from "
-    f"the first method's. {{medians}} ahead: {AHEAD}{{mark}}. as: equal but for rounding. {{rate}}{{common}}"
+    f"share: {SHARE}. area: {AREA}. final: at the end. events to 90 %: evidence included. {{difference}}{{medians}} "
+    "{ahead}{alike}{rate}{common}"
 )
-MEDIANS = "area, final, events to 90 % and difference: each the median over seeds"
+DIFFERENCE, ALIKE = "difference: of the area from the first method's. ", "as: equal but for rounding. "
+MEDIANS = "{}: each the median over seeds"
 MARK = "; * if the signed-rank test over seeds has p < 0.05 after Holm's correction"
 LEAST_SEEDS = f"{UNTESTED}: with {{comparisons}} the signed-rank test takes {{least}} seeds, this run has {{seeds}}"
 COMPARED = f"{CORRECTED} {{comparisons}}: methods that are equal but for rounding count once on a task"
@@ -227,11 +240,13 @@ def train(
     caveats = said(numbers, "caveats")
     if as_json:
         told = [one._asdict() for one in left_out.absent]
-        print_json({"rows": [plain(cell._asdict()) for cell in compared], "left_out": told, "caveats": caveats,
+        print_json({"rows": [_named(plain(cell._asdict())) for cell in compared], "left_out": told, "caveats": caveats,
                     "to_write": to_write(numbers), "source": source()})  # fmt: skip
         _draw(rows, plot, group_size, rates, left_out.absent)
         return
-    shown = plain_table("task", "method", "#rate", "#area", "#final", "#events to 90 %", "#difference", "ahead",
+    several = compared[-1].signal != compared[0].signal
+    of_first = ["#difference", "ahead"] * several
+    shown = plain_table("task", "method", "#rate", "#area", "#final", "#events to 90 %", *of_first,
                         *(f"#at {r:g}" for r in sorted(common_rates or ())))  # fmt: skip
     printed = [number for number in numbers if number.quantity not in ("answered", "p")]  # lines below, and * for it
     for (task_name, signal), of_cell in itertools.groupby(printed, lambda number: (number.world, number.method)):
@@ -240,7 +255,13 @@ def train(
     stdout().print(shown)
     for line in absent_lines(left_out.absent):
         stdout().print(words(line), soft_wrap=True)
-    legend = about | {"medians": f"{MEDIANS}{_intervals(seeds)}."}
+    medians = "area, final, events to 90 % and difference" if several else "area, final and events to 90 %"
+    legend = about | {
+        "difference": DIFFERENCE * several,
+        "medians": f"{MEDIANS.format(medians)}{_intervals(seeds)}.",
+        "ahead": f"ahead: {AHEAD}{about['mark']}. " * several,
+        "alike": ALIKE * any(cell.same_as for cell in compared),
+    }
     stdout().print(LEGEND.format(**legend).rstrip(), soft_wrap=True)
     for line in filter(
         None, (values_of(row["signal"] for row in rows), *caveats, *unpaid(cell.signal for cell in compared))
@@ -312,6 +333,19 @@ def _one_mean(tasks: Sequence[str], groups: int) -> list[str]:
     most = bool(others) and len(of_one) > len(others) + 2
     listed = f"each task but {', '.join(others)}" if most else ", ".join(of_one)
     return [SHARED_MEAN.format(listed)] * bool(of_one)
+
+
+def _named(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a cell by the names that tables have for them.
+
+    Examples:
+      >>> _named({"area": 0.37, "area_median": 0.36, "at_rates": [{"difference_median": 0.01}], "ahead_p": 0.1})
+      {'mean_area': 0.37, 'area': 0.36, 'at_rates': [{'difference': 0.01}], 'p': 0.1}
+    """
+    return {
+        JSON_NAMES.get(name, name): [*map(_named, value)] if name == "at_rates" else value
+        for name, value in fields.items()
+    }
 
 
 def _settings(
@@ -422,7 +456,8 @@ def _intervals(seeds: int) -> str:
     """What the intervals of medians over this many seeds are."""
     if seeds < 5:
         return "; an interval takes five seeds"
-    return f", in brackets its {'94 % interval, all that five seeds allow' if seeds == 5 else '95 % interval'}"
+    sure = "94 % interval, all that five seeds allow" if seeds == 5 else "95 % interval"
+    return f", in brackets its {sure}, {OF_MEDIANS}"
 
 
 def _share(value: float, form: str = ".3f") -> str:

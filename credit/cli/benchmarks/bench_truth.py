@@ -44,7 +44,7 @@ NOTES = (
     "in brackets: 95 % intervals over groups of traces, none below 40",
     "less: on the same logs, over the decisions that both answer; of sign, over those where neither is 0",
 )
-OF_PAIRS = ", with 95 % intervals of pairs where five or more groups differ"
+OF_PAIRS = ", with 95 % intervals of pairs where five or more groups differ, not corrected for how many there are"
 LEGENDS = {name: text for name, _, text in (note.partition(": ") for note in NOTES)}
 
 
@@ -198,7 +198,7 @@ def truth(
         ],
     )
     legends = _legends(rows, less)
-    save_numbers(numbers, table, legends | {"": legends["in brackets"]}, width)
+    save_numbers(numbers, table, legends | {"": legends["in brackets"].removeprefix(LEGENDS["in brackets"])}, width)
     if as_json:
         team: dict[str, Any] = {} if all(map(is_own, todo)) else form
         team = {**team, "traces": traces}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from credit.bench.refusals import Absent
-from credit.cli.benchmarks.bench_bias import SCORES
+from credit.cli.benchmarks.bench_bias import MAIN, SCORES
 from credit.cli.benchmarks.measured import HELD, Measured, condition, said, shared_conditions
 from graphs.errors import CreditError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DRAWN", "figure_of"]
 
-DRAWN = {"bias": ("bias", "relative", "rank"), "truth": ("slope", "correlation"), "snr": ("snr",), "train": ("area",)}
+DRAWN = {"bias": MAIN, "truth": ("slope", "correlation"), "snr": ("snr",), "train": ("area",)}
 """By benchmark the quantities that are drawn unless others are asked for."""
 ENDED = ("slope", "correlation", "sign")
 """Of truth those with intervals."""

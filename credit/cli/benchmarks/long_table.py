@@ -25,8 +25,10 @@ from credit.cli.benchmarks.measured import (
     of_all_sizes,
     refused,
     said,
+    settings_of_worlds,
     shared_conditions,
     table_of,
+    told_of_worlds,
 )
 from credit.cli.shared.answers import stderr, words
 from credit.cli.shared.commands import Number
@@ -189,7 +191,13 @@ def latex(numbers: Sequence[Measured], name: str, notes: Mapping[str, str] = _NO
         if len(cells) < len(numbers) and len(set(cells)) == 1:
             throughout.append(f"{setting}: {cells[0]} throughout")
             del tables[setting, ""]
-    of_all = [notes.get("", ""), "; ".join(said(numbers, "given")), *refused(numbers), *said(numbers, "caveats")]
+    of_all = [
+        *told_of_worlds(tables.values()),
+        notes.get("", ""),
+        "; ".join(said(numbers, "given")),
+        *refused(numbers),
+        *said(numbers, "caveats"),
+    ]
     texts, see = [], ""
     for of_table in tables.values():
         title, quantity = of_table[0].title, of_table[0].quantity
@@ -245,11 +253,12 @@ class Column(NamedTuple):
     numbers: list[Measured]
 
 
-def columns_of(numbers: Iterable[Measured], shared: set[str], head: str = "") -> list[Column]:
-    """A column for each of the conditions that are not shared."""
+def columns_of(numbers: Sequence[Measured], shared: set[str], head: str = "") -> list[Column]:
+    """A column for each of the conditions that are not shared, without the settings that its world has in all."""
     columns: dict[str, Column] = {}
+    of_world = settings_of_worlds(numbers)
     for number in numbers:
-        below = condition(number, shared, others=True)
+        below = condition(number, shared | of_world[number.world], others=True)
         column = columns.setdefault(below, Column(number.bench, head, below, {}, []))
         column.cells[number.method] = number.cell
         column.numbers.append(number)

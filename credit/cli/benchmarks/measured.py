@@ -25,6 +25,7 @@ __all__ = [
     "EQUAL",
     "LEFT_OUT",
     "MARKS",
+    "OF_MEDIANS",
     "OPTIONS",
     "REAL",
     "REFUSED",
@@ -41,8 +42,10 @@ __all__ = [
     "place",
     "refused",
     "said",
+    "settings_of_worlds",
     "shared_conditions",
     "table_of",
+    "told_of_worlds",
     "unbounded",
     "with_absent",
 ]
@@ -55,6 +58,8 @@ INDEPENDENT = {
     "train": "seeds",
 }
 """What the independent samples of an interval are, by benchmark, and of its differences where these have others."""
+OF_MEDIANS = "by interpolated order statistics"
+"""How the intervals of training were found (`graphs.task_means.median_interval`)."""
 EQUAL = "equal"
 """In the cells of differences that are 0 but for rounding, and in files their mark."""
 LEFT_OUT = "left out"
@@ -234,7 +239,8 @@ def in_columns(numbers: Sequence[Measured]) -> list[Measured]:
     from graphs.task_means import ROUNDING
 
     def column(number: Measured) -> tuple[object, ...]:
-        return number.bench, number.settings, *place(number._replace(group_size=None))
+        quantity = "snr" if number.quantity == "closed form" else number.quantity  # they are compared
+        return number.bench, number.settings, *place(number._replace(quantity=quantity, group_size=None))
 
     of: dict[tuple[object, ...], list[Measured]] = {}
     for number in numbers:
@@ -324,11 +330,12 @@ def brackets(numbers: Sequence[Measured]) -> list[str]:
             if number.independent and kind:
                 of.setdefault(kind, set()).add(number.independent)
     lines = []
-    for (sure, _), of in sorted(found.items()):
+    for (sure, bench), of in sorted(found.items()):
         counts = (" to ".join(f"{k:,}" for k in sorted({min(many), max(many)})) for many in of.values())
         over = " and ".join(f"{ends} {kind}" for ends, kind in zip(counts, of, strict=True))
+        how = f", {OF_MEDIANS}" * (bench == "train")
         lines.append(
-            f"in brackets {half}{100 * sure:.2g} % interval{'' if half else 's'}{f' over {over}' if over else ''}"
+            f"in brackets {half}{100 * sure:.2g} % interval{'' if half else 's'}{f' over {over}' if over else ''}{how}"
         )
     return lines
 
@@ -392,6 +399,45 @@ def shared_conditions(numbers: Sequence[Measured]) -> set[str]:
 def condition(number: Measured, shared: set[str], *, others: bool = False) -> str:
     """The shared conditions of a number in words, or all others."""
     return ", ".join(text for text in _conditions(number) if (text in shared) != others)
+
+
+def settings_of_worlds(numbers: Sequence[Measured]) -> dict[str | None, set[str]]:
+    """By world the settings that all its numbers have and others lack: the world says them, and no head repeats them.
+
+    Examples:
+      >>> one = Measured("a", "slope", 1.0, world="w", settings="agents 5, seed 0")
+      >>> settings_of_worlds([one, one._replace(world="v", settings="agents 4, seed 0")])
+      {'w': {'agents 5'}, 'v': {'agents 4'}}
+    """
+    of: dict[str | None, list[Measured]] = {}
+    for number in numbers:
+        of.setdefault(number.world, []).append(
+            number._replace(world=None, group_size=None, length=None, learning_rate=None)
+        )
+    shared = {world: shared_conditions(some) for world, some in of.items()}
+    of_all = set.intersection(*shared.values()) if shared else set()
+    return {world: found - of_all for world, found in shared.items()}
+
+
+def told_of_worlds(of_tables: Iterable[Sequence[Measured]]) -> list[str]:
+    """Notes on the `settings_of_worlds` of some tables, each once; none where all worlds have the same.
+
+    Examples:
+      >>> one = Measured("a", "slope", 1.0, world="w", settings="agents 5, seed 0")
+      >>> others = [one._replace(world="u"), one._replace(world="v", settings="agents 4, seed 0")]
+      >>> told_of_worlds([[one, *others], [one, *others]]), told_of_worlds([[one, others[0]]])
+      (['w, u: agents 5; v: agents 4'], [])
+    """
+    notes: dict[str, None] = {}
+    for numbers in of_tables:
+        worlds: dict[str, list[str]] = {}
+        for world, settings in settings_of_worlds(numbers).items():
+            stated = next(number.settings for number in numbers if number.world == world)
+            worlds.setdefault(", ".join(text for text in stated.split(", ") if text in settings), []).append(
+                world or ""
+            )
+        notes["; ".join(f"{', '.join(names)}: {settings}" for settings, names in worlds.items() if settings)] = None
+    return [*filter(None, notes)]
 
 
 def holds(numbers: Sequence[Measured]) -> str:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import click
+
 from credit.cli.benchmarks import bench_train
 from credit.cli.benchmarks.measured import EQUAL, LEFT_OUT, REAL, WHOLE, Measured, place
-from credit.methods.own_functions import function_of
+from credit.methods.own_functions import OwnName, function_of
 from graphs.errors import CreditError, TraceError
 from graphs.text import excerpt, near_names
 
-__all__ = ["COUNTS", "Key", "Selected", "key_of", "run_of", "saved_numbers", "selected"]
+__all__ = ["COUNTS", "FILES", "Key", "Selected", "edited_option", "key_of", "run_of", "saved_numbers", "selected"]
 
 COUNTS = ("cost", "traces", "events to 90 %")
 """Quantities without a fraction, of which training may not reach one."""
@@ -30,11 +33,22 @@ class Selected(NamedTuple):
       heads: names of all quantities and differences, those of several benchmarks with their benchmark.
       keys: of those that are chosen, in order.
       numbers: of them and of the methods, each once.
+      edits: whose module was edited between the runs, in lines.
+      namesakes: which names are of one function, in lines.
     """
 
     heads: dict[Key, str]
     keys: list[Key]
     numbers: list[Measured]
+    edits: list[str]
+    namesakes: list[str]
+
+
+def edited_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--edited` of commands that join files."""
+    return click.option(
+        "--edited", is_flag=True, help="Accept runs between which the module of a function of yours was edited."
+    )(command)
 
 
 def saved_numbers(files: Sequence[Path], methods: Sequence[str]) -> list[tuple[Measured, str]]:
@@ -44,7 +58,7 @@ def saved_numbers(files: Sequence[Path], methods: Sequence[str]) -> list[tuple[M
       files: as `--table` writes them.
       methods: of the call.
     """
-    shown_as = {function_of(name): name for name in methods}
+    shown_as = {name.function: name for name in methods if isinstance(name, OwnName)}
     return [(_renamed(number, shown_as), where) for number, where in _read(files)]
 
 
@@ -55,25 +69,69 @@ def selected(
     default: Sequence[str],
     *,
     less: bool = True,
+    edited: bool = False,
 ) -> Selected:
     """The numbers of the methods and quantities that a call names, of which no two may contradict each other.
+
+    A name of one's own may not stand for the functions of two texts of a module.
 
     Args:
       read: of `saved_numbers`.
       methods, quantities: of the call; none for all methods, and for `default`.
       default: quantities to take of those that are there.
       less: whether the default has differences, too.
+      edited: whether a module of one's own may have been edited between the runs.
+
+    Raises:
+      CreditError: a name is unknown, numbers contradict each other, or a module was edited.
     """
     found = [number for number, _ in read]
     heads, known = _heads(found), _known(methods, found)
     of_known = [key_of(number) for number in found if number.method in known and (less or not number.less)]
     keys = _chosen(quantities, heads, of_known, default)
-    return Selected(heads, keys, _agreed(read, keys, known))
+    numbers = _agreed(read, keys, known)
+    edits = _edits(numbers, {number.source: where.rpartition(":")[0] for number, where in read})
+    if edits and not edited:
+        raise CreditError(f"{edits[0]}; expected one text: measure again, or --edited if the function is the same")
+    return Selected(heads, keys, numbers, edits, _namesakes(numbers))
+
+
+def _edits(numbers: Iterable[Measured], files: Mapping[str, str]) -> list[str]:
+    """A line for each method and world of one's own whose module had several texts, by the sources and their files."""
+    texts: dict[str, dict[str, str]] = {}
+    for number in numbers:
+        for name in filter(None, (number.method, number.less, number.world)):
+            module, sign, _ = _function(name, number.source).partition(":")
+            if sign and (text := re.search(rf"\b({module.split('.')[-1]}|__init__)[.]py sha256 \w+", number.source)):
+                texts.setdefault(name, {}).setdefault(text[0], files[number.source])
+    return [
+        f"{name} is of {' and of '.join(f'{text} in {file}' for text, file in of.items())}"
+        for name, of in texts.items()
+        if len(of) > 1
+    ]
+
+
+def _namesakes(numbers: Iterable[Measured]) -> list[str]:
+    """A line for each function of one's own that has several names."""
+    names: dict[str, dict[str, None]] = {}
+    for number in numbers:
+        names.setdefault(_function(number.method, number.source), {})[number.method] = None
+    return [
+        f"{' and '.join(of)} are both {function}; -m 'NAME={function}' gives them one name"
+        for function, of in names.items()
+        if len(of) > 1
+    ]
+
+
+def _function(name: str, source: str) -> str:
+    """The "module:function" behind a name in the command that a number is of; another name as it is."""
+    shown = re.search(rf"(?<![^\s,='\"]){re.escape(name)}=([^\W\d][\w.]*:[^\W\d][\w.]*)", source)
+    return shown[1] if shown else function_of(name)
 
 
 def _renamed(number: Measured, shown_as: Mapping[str, str]) -> Measured:
     """The number with the names of its methods that a call gave."""
-    method, less = (shown_as.get(name, name) for name in (number.method, number.less))
+    method, less = (shown_as.get(_function(name, number.source), name) for name in (number.method, number.less))
     return number._replace(method=method, less=less)
 
 
@@ -146,6 +204,8 @@ def _read(files: Sequence[Path]) -> Iterator[tuple[Measured, str]]:
     from graphs.reading.tables.rows import read_rows
 
     for path in files:
+        if path.suffix == ".json":
+            raise CreditError(f"{path}: expected {FILES}, as .csv, .parquet, .jsonl or .arrow")
         for line, row in read_rows(path, lists=None):
             if not isinstance(row, dict):
                 raise TraceError(row.problem)

@@ -188,6 +188,11 @@ def _print(
     names = {name: head for name, head in HEADS.items() if asked.get(name, True)}
     stated = sorted({name for row in rows for name in row.stated})
     heads = [f"#{head}" for head in names.values()]
+    paid = next((name for name in ("money", "logged_money") if name in names), "")
+    is_known = paid and len(rows) > 1 and not (rows[-1].sums()[paid].missing or rows[-1].lacks_lines)
+    whole = (rows[-1].sums()[paid].total or 0.0) if is_known else 0.0
+    share = [*names].index(paid) + 1 if whole else 0
+    heads[share:share] = ["#share"] * bool(whole)
     after = [*names].index("seconds") + 1
     timed = any(row.call_seconds is not None for row in rows)
     heads[after:after] = [f"#{A_CALL}", f"#{SLOW}"] * timed
@@ -196,6 +201,9 @@ def _print(
     lacking = {name for name in stated if any(name not in row.stated for row in rows[:-1])}  # but the total
     for row in rows:
         amounts = [_text(row.sums()[name], row.lacks_lines) for name in ("events", *names)]
+        if whole:
+            part = row.sums()[paid].total
+            amounts.insert(share + 1, "–" if part is None or row.outside else percent(part / whole))
         is_total = len(rows) > 1 and row is rows[-1]
         of_a_call = ["" if is_total else printed(of) for of in (row.call_seconds, row.slow_call_seconds)]
         amounts[after + 1 : after + 1] = of_a_call * timed

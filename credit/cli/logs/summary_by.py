@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from credit.cli.advantages.assign import evidence_option, method_options
-from credit.cli.logs.costs import stated_lines, total_line
+from credit.cli.logs.costs import HEADS, stated_lines, total_line
 from credit.cli.shared.answers import (
     explain,
     json_option,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from credit.main_findings import MainFinding
+    from credit.metrics.cost_summary import Amount
     from credit.metrics.event_costs import Prices
     from credit.reports.outcome_differences import OutcomeDifferences
     from credit.reports.triage import Suspect, Triage
@@ -123,7 +124,7 @@ def summary(
     from credit.metrics.cost_summary import cost_rows, paid_for_success, stated_sums, total_costs
     from credit.metrics.event_costs import price_gaps
     from credit.metrics.failed_costs import failed_cost
-    from credit.metrics.part_costs import agents_paid
+    from credit.metrics.part_costs import agents_paid, dearest_agent
     from credit.metrics.repeated_costs import repeated_cost
     from credit.metrics.success_costs import success_line
     from credit.reports.judged_traces import judged_traces
@@ -204,6 +205,7 @@ def summary(
         compared=compared, by_system=systems,
         lost=[failed.told() if failed else "", repeats.in_short() if repeats else "",
               *idle_losses(traces, differences, prices)],
+        dearest=dearest_agent(traces, prices),
     )  # fmt: skip
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
@@ -250,7 +252,9 @@ def summary(
             _print(console, shown, by, method, all_)
         if by not in ("agent", "tool") and none:
             console.print(f"--by {by} needs credit; without it there are tables by agent and by tool.", soft_wrap=True)
-        _print_work(console, result, by, all_, few_lacking(traces))
+        money = "money" if total.money.total else "logged_money" if total.logged_money.total else ""
+        paid_by = {row.unit: row.sums()[money] for row in (cost_rows(traces, "agent", prices) if money else ())}
+        _print_work(console, result, by, all_, few_lacking(traces), HEADS.get(money, ""), paid_by)
         shares = [failed.told() if failed else "", success_line(bought), repeats.told() if repeats else ""]
         untold = [one for one in (*shares, result.slowest) if one[1:] not in above]
         costs = [total_line(total, stated, of_prices), failed_without_count(traces), *untold, *gaps]
@@ -307,15 +311,18 @@ def _print_rest(console: Console, rows: int, what: str, all_: bool) -> None:
         console.print(f"… and {counted(rows - ROWS, f'more {what}')}; `--all` shows them")
 
 
-def _agent_table(result: Triage, all_: bool) -> Table:
+def _agent_table(result: Triage, all_: bool, money: str, paid_by: dict[str, Amount]) -> Table:
     names = ("traces", "events", "actions", "calls", "errors", "retries", "loops", "tokens")
     heads = {"calls": "tool calls", "tokens": "tokens generated"}
-    table = plain_table("agent", *(f"#{heads.get(name, name)}" for name in names), "#seconds of work")
+    last = ["#seconds of work", *[f"#{money}"] * bool(money)]
+    table = plain_table("agent", *(f"#{heads.get(name, name)}" for name in names), *last)
     for row in result.agents if all_ else result.agents[:ROWS]:
         seconds = at_least(amount(row.seconds), row.lacks_seconds and not row.lacks_lines)
         counts = [amount(getattr(row, name)) for name in names[:-1]]
         tokens = amount(row.tokens) if row.actions_with_tokens else "–"
         counts += [at_least(tokens, row.actions_with_tokens < row.actions and not row.lacks_lines), seconds]
+        if paid := paid_by.get(row.agent):
+            counts.append(at_least(amount(paid.total, 4), paid.missing > 0 and not row.lacks_lines))
         traces, *bounds = counts
         traces = at_least(traces, row.lacks_traces)
         table.add_row(words(row.agent), traces, *(at_least(count, row.lacks_lines) for count in bounds))
@@ -468,13 +475,15 @@ def _print_first(console: Console, result: Triage, inputs: list[str], ids: list[
         console.print()
 
 
-def _print_work(console: Console, result: Triage, by: str, all_: bool, few: str) -> None:
+def _print_work(
+    console: Console, result: Triage, by: str, all_: bool, few: str, money: str, paid_by: dict[str, Amount]
+) -> None:
     """Print the work of each agent or tool, and that few traces lack lines, where these are no reason for bounds."""
     if few:
         agents = (dataclasses.replace(row, lacks_lines=False, lacks_traces=False) for row in result.agents)
         tools = (dataclasses.replace(row, lacks_lines=False, lacks_traces=False) for row in result.tools)
         result = dataclasses.replace(result, agents=tuple(agents), tools=tuple(tools))
-    table = _tool_table(result, all_) if by == "tool" else _agent_table(result, all_)
+    table = _tool_table(result, all_) if by == "tool" else _agent_table(result, all_, money, paid_by)
     rows, what = (len(result.tools), "tool") if by == "tool" else (len(result.agents), "agent")
     if not rows:
         return

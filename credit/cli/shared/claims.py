@@ -38,10 +38,9 @@ def tell_unchecked(names: Iterable[str]) -> None:
     """Say on standard error which of these are functions of one's own, since commands run them as they are."""
     functions = list(dict.fromkeys(function_of(own_name(name)) for name in names if is_own(name)))
     if functions:
-        modules = ", ".join(dict.fromkeys(["credit", *(name.split(":")[0] for name in functions)]))
-        checks = "; ".join(f"print(credit.check({name.replace(':', '.', 1)}))" for name in functions)
+        checks = "; ".join(f"credit check {name}" for name in functions)
         run = "run as it is" if len(functions) == 1 else "run as they are"
-        text = f"{run}. The laws that every method of the library passes: python -c 'import {modules}; {checks}'"
+        text = f"{run}. The laws that every method of the library passes: {checks}"
         stderr().print(words(f"{', '.join(functions)}: {text}"), soft_wrap=True)
 
 

@@ -1,12 +1,13 @@
-"""Progress on standard error, where that is a terminal: bars with the time left, and spinners."""
+"""Progress on standard error: bars with the time left, and spinners; where it is no terminal, a line a minute."""
 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from graphs.text import printable
+from graphs.text import counted, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,9 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ReadingBar", "progress_bar", "steps", "working"]
 
+EVERY = 60.0
+"""Seconds between two lines where there is no terminal."""
+
 
 def progress_bar(console: Console) -> Progress:
-    """A bar with what is done, how much of it, the time so far and the time left; silent where there is no terminal."""
+    """A bar with what is done, how much of it, the time so far and the time left; lines where there is no terminal."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -41,14 +45,32 @@ def progress_bar(console: Console) -> Progress:
 
 
 def _bar(console: Console, *columns: ProgressColumn) -> Progress:
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
     class Bar(Progress):
-        """A bar that is silent where it is disabled: Rich before 14.3 ends it with an empty line."""
+        """A bar that is lines where it is disabled; Rich before 14.3 ends it with an empty line."""
+
+        told = time.monotonic()
 
         def stop(self) -> None:
             if not self.disable:
                 super().stop()
+
+        def update(self, task_id: TaskID, *args: Any, **fields: Any) -> None:
+            super().update(task_id, *args, **fields)
+            self._tell(task_id)
+
+        def advance(self, task_id: TaskID, advance: float = 1) -> None:
+            super().advance(task_id, advance)
+            self._tell(task_id)
+
+        def _tell(self, task_id: TaskID) -> None:
+            task = self._tasks[task_id]
+            if self.disable and task.total and time.monotonic() - self.told >= EVERY:
+                self.told = time.monotonic()
+                done = f"{task.completed:,.0f} of {task.total:,.0f}"
+                past = counted(round((task.elapsed or 0) / 60), "minute")
+                console.print(f"{printable(task.description)}: {done} after {past}", soft_wrap=True)
 
     return Bar(*columns, console=console, transient=True, disable=not console.is_terminal)
 

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from credit.doubts_of_log import SAW_ACTION, saw_action
 from credit.integrations.rows.row_columns import (
     SAME,
     as_labels,
@@ -758,6 +759,8 @@ class RowAdvantages:
             raise CreditError(f"method {self.name!r} {faults[0]}")
         if untold:
             texts["untold"] = f"reads {untold}"
+        if "value" in self.needs and saw_action(batch.graph, batch.evidence):
+            texts["saw"] = f"reads value, and {SAW_ACTION}"
         of_agents = np.nan_to_num(batch.columns.get("agent_reward", 0.0))
         if twice := np.count_nonzero((of_agents != 0) & (batch.columns["reward"] != 0)):
             often = f"both are other than 0 in {twice} of {counted(rows, 'row')}"

@@ -120,6 +120,7 @@ class Span(msgspec.Struct):
       node: the visit to a node of LangGraph that it is.
       again: how often it stands in the log besides, with equal content.
       unlike_counts: of a model call, the counts of which it states different numbers, in words.
+      embedded: of a tool that is an embedding, its model and the tokens that it read; ("", 0) of others.
       unknown: the kind that it states, where its format does not know it; "" where it does.
     """
 
@@ -154,6 +155,7 @@ class Span(msgspec.Struct):
     again: int = 0
     unknown: str = ""
     unlike_counts: str = ""
+    embedded: tuple[str, int] = ("", 0)
 
     def __eq__(self, other: object) -> bool:
         """By their texts: NaN, an absent time, equals no other NaN."""

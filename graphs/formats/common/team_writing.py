@@ -86,6 +86,7 @@ def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
     record.repeated += sum(span.again for span in spans)
     record.unknown = [(span.unknown, span.place) for span in spans if span.unknown and span.kind is Kind.OTHER]
     record.unlike_counts = [(span.unlike_counts, span.place) for span in spans if span.unlike_counts]
+    record.embedded = [(*span.embedded, span.place) for span in spans if span.embedded[1]]
     if tree.open is not None:
         what = "agent's span" if tree.parent[tree.open.id] else "root span"
         record.open = f"the {what} {excerpt(tree.open.name or tree.open.id)} has no end"

@@ -22,6 +22,7 @@ import msgspec
 
 from graphs.errors import Problem, TraceError
 from graphs.formats.common.graph_nodes import asking_nodes
+from graphs.formats.common.money import stated_money
 from graphs.formats.common.span_tree import Roots, roots_of
 from graphs.formats.common.team_writing import write_spans
 from graphs.formats.common.trace_metadata import stated_metadata
@@ -47,6 +48,7 @@ class _Trace(msgspec.Struct):
     scores: list[msgspec.Raw] | None = None
     version: str | None = None  # "used to understand how changes to the trace type affect metrics"
     release: str | None = None  # of the application
+    cost: Any = msgspec.field(default=None, name="totalCost")
     metadata: msgspec.Raw = msgspec.Raw()
 
 
@@ -159,6 +161,7 @@ class _Parts:
     own: Place | None = None  # of the trace itself, which states input and output
     system: str = ""  # as the trace itself states it
     metadata: dict[str, str] | None = None  # likewise
+    money: float | None = None  # likewise
 
 
 class _Log:
@@ -246,6 +249,7 @@ class _Log:
         parts = self._parts(trace.id, place, _HEADED)
         parts.own, parts.system = parts.own or place, parts.system or trace.version or trace.release or ""
         parts.metadata = parts.metadata or stated_metadata(trace.metadata)
+        parts.money = parts.money or stated_money(trace.cost)
         for score in _objects(parts, "scores", trace.scores, trace.id, place):
             parts.scores.add(decode_record(_SCORE, score, trace=trace.id, field="scores", **where), place)
         return [(held, trace.id) for held in _objects(parts, "observations", trace.observations, trace.id, place)]
@@ -322,7 +326,7 @@ def _records(trace: str, parts: _Parts, beside: Roots, askers: frozenset[str]) -
         spans = order_by_start(map(span_of, parts.stated.values()), trace, "startTime")
         roots = (parts.stated[span.id].system for span in spans if span.parent not in parts.stated)
         record.system = parts.system or next(roots, None) or ""
-        record.metadata = parts.metadata or {}
+        record.metadata, record.total_money = parts.metadata or {}, parts.money
         settle_agents(spans, askers)
         are_all = all(problem.field != "scores" for problem in absent)
         written = write_spans(record, spans, "workflow", ("id", "parentObservationId"), beside=beside)

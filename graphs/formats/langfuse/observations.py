@@ -39,12 +39,13 @@ _CACHES = ("input_cache", "cache_", "cached_")
 _KINDS_OF_TOKENS = ("input", "output", *_CACHES)  # how their names begin
 _WORKFLOW = "workflow"  # `target` of an agent's span that may be a whole run, until `settle_agents`
 
+_EMBEDDING = "EMBEDDING"
 _KINDS = {
     "AGENT": Kind.AGENT,
     "GENERATION": Kind.CALL,
     "TOOL": Kind.TOOL,
     "RETRIEVER": Kind.TOOL,
-    "EMBEDDING": Kind.TOOL,
+    _EMBEDDING: Kind.TOOL,
     "GUARDRAIL": Kind.GUARD,
     "EVALUATOR": Kind.GUARD,
     **dict.fromkeys(("SPAN", "EVENT", "CHAIN", ""), Kind.OTHER),
@@ -174,7 +175,7 @@ def statement_of(document: Document, trace: str) -> Statement:
         elif text and _BY_PATH in metadata:
             values = decode(_ATTRIBUTES, metadata, field="metadata", **where).items()
             attributes = {name.removeprefix(_PATH): value for name, value in values if name.startswith(_PATH)}
-    if observation.type == "GENERATION":
+    if observation.type in ("GENERATION", _EMBEDDING):
         details = object_text(observation.usage) if observation.usage else b"null"
         stated = decode(_DETAILS, details, field="usageDetails", **where) or {}
         known = {kind: count for kind, count in stated.items() if kind.startswith(_KINDS_OF_TOKENS)}
@@ -240,6 +241,8 @@ def span_of(stated: Statement) -> Span:
             "cache_write_tokens": stated.cache_write_tokens,
         }
         span.model, span.stopped = stated.model or "", stated.stopped
+    if stated.type == _EMBEDDING:
+        span.embedded = stated.model or "", stated.input_tokens or 0
     if kind is Kind.CALL or span.kind is Kind.TOOL:
         span.money = stated.money
     return span

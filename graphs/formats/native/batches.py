@@ -11,7 +11,7 @@ import collections
 import dataclasses
 import itertools
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ from graphs.formats.native.wire import EXTENSION_KEYS, TOP_LEVEL_EXTENSION, Trac
 from graphs.problem_log import MOST_LISTED
 from graphs.reading.encodings import is_utf8
 from graphs.reading.json_problems import JSON_ERRORS, brief_kind, json_problem, not_utf8, untyped
-from graphs.reading.null_and_truth import decoded
+from graphs.reading.null_and_truth import decoded, without_nan
 from graphs.reading.source import Source
 from graphs.text import excerpt
 from graphs.traces.limits import brackets
@@ -39,7 +39,10 @@ BATCH_BYTES = 2 << 20
 
 
 class Faults:
-    """Records that cannot be decoded: after `MOST_LISTED` of a file they are counted, by kind, and not described."""
+    """Records that cannot be decoded: after `MOST_LISTED` of a file they are counted, by kind, and not described.
+
+    And one note for the evidence of each file that is NaN, which is none.
+    """
 
     def __init__(self) -> None:
         self._met: collections.Counter[str] = collections.Counter()
@@ -58,8 +61,15 @@ class Faults:
         self._counted[file, kind] = first, number + 1
         return True
 
+    def note_nan(self, record: Record, trace: str, keys: Sequence[str]) -> None:
+        """Note evidence that is NaN in a record that was decoded without it."""
+        expected = "a number, or null for none, as which it is read"
+        note = Problem("nan-evidence", record.source.name, record.line, keys[0], "NaN", expected, trace)
+        first, number = self._counted.get((note.file, note.kind), (note, 0))
+        self._counted[note.file, note.kind] = first, number + len(keys)
+
     def counted(self) -> list[Problem]:
-        """One problem for the faults of each file and kind that were only counted."""
+        """One problem for what was only counted, of each file and kind."""
         return [dataclasses.replace(first, count=number) for first, number in self._counted.values()]
 
 
@@ -105,6 +115,12 @@ def _decode(record: Record, decoder: SlimDecoder, faults: Faults | None = None) 
     try:
         trace = decoded(decoder, data)
     except JSON_ERRORS as error:
+        stated, keys = without_nan(data)
+        if keys:
+            item = _decode(record._replace(data=stated), decoder, faults)
+            if faults is not None and item is not None and not isinstance(item, Problem):
+                faults.note_nan(record, item.trace_id, keys)
+            return item
         if faults is not None and faults.counts(error, record):
             return None
         return json_problem(error, data, source.name, line)

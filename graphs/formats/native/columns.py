@@ -27,6 +27,7 @@ from graphs.traces.record import LARGEST_FLOAT, NEVER_NEGATIVE, fitting
 from graphs.traces.schema import EVENT_EVIDENCE
 from graphs.traces.token_lists import gather_tokens, impossible_sums, with_counts
 from graphs.traces.tokens import TOKEN_COLUMNS
+from graphs.traces.turn_gaps import TURN, numbers_of_turns
 
 __all__ = ["Decoded", "columns"]
 
@@ -83,6 +84,8 @@ def columns(traces: Sequence[Decoded], events: Events, edges: Edges, limits: Lim
         if len(impossible := impossible_sums(tokens)) and tokens is not None:
             plain[trace_of[tokens.events[impossible]]] = False
     evidence = {name: _evidence(key.kind, field[name]) for name, key in EVENT_EVIDENCE.items() if name in field}
+    if events.turns is not None:
+        evidence[TURN] = numbers_of_turns(events.turns)
     part = Part(
         headings=[_heading(decoded) for decoded in traces],
         event_ends=np.cumsum(counts),

@@ -88,6 +88,7 @@ _OPENINFERENCE = _Names(
     model=("llm.model_name",),
     response_id=(),
 )
+_EMBEDDING = ("embeddings", "EMBEDDING")
 _REQUESTED = "gen_ai.request.model"
 _TARGET = ("gen_ai.handoff.to_agent", "gen_ai.handoff.to_agent.name")  # which alone make a span a hand-off
 _GIVER = ("gen_ai.handoff.from_agent", "gen_ai.handoff.from_agent.name")
@@ -134,6 +135,7 @@ class Meaning(msgspec.Struct, frozen=True):
     decides: bool = False
     counts: dict[str, int | None] = {}
     unlike_counts: str = ""
+    embedded: tuple[str, int] = ("", 0)
     response_id: str = ""
     stopped: Any = None
     model: str = ""
@@ -199,6 +201,7 @@ def meaning(span_name: str, attributes: Attributes) -> Meaning:
             giver=_text(attributes, names.agent[:1]),
             call_id=_text(attributes, names.call_id),
             money=_money(attributes),
+            embedded=_embedded(attributes, names) if word.startswith(_EMBEDDING) else ("", 0),
         )
     if kind is Kind.AGENT:
         agent_id, role = _text(attributes, names.agent_id), _text(attributes, names.role)
@@ -212,6 +215,12 @@ def meaning(span_name: str, attributes: Attributes) -> Meaning:
             role=role,
         )
     return Meaning(kind, unknown=unknown) if unknown else _STRUCTURE if kind is Kind.OTHER else Meaning(kind)
+
+
+def _embedded(attributes: Attributes, names: _Names) -> tuple[str, int]:
+    """The model of an embedding, and the tokens that it read."""
+    read = first_count(*(_count(key, attributes.get(key)) for key in COUNT_ATTRIBUTES["input_tokens"]))
+    return _text(attributes, (*names.model, "embedding.model_name")), read or 0
 
 
 def _requested(attributes: Attributes, names: _Names, model: str, answered: bool) -> str:

@@ -179,6 +179,7 @@ def make_span(
         fault=_fault(message, attributes, events) if failed else "",
         columns=dict(what.counts),
         unlike_counts=what.unlike_counts,
+        embedded=what.embedded,
         model=what.model,
         requested=what.requested,
         money=what.money,

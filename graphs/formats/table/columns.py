@@ -27,7 +27,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "role": ("role", "role_name"),
     "model": ("model", "model_name"),
     "reward": ("reward", "score"),
-    "turn": ("turn", "turn_id"),
+    "turn": ("turn", "turn_id", "turn_in_trace"),
     "type": ("type", "event_type"),
     "id": ("id", "event_id"),
     "time": ("time", "t"),

@@ -6,6 +6,7 @@ CSV cells are always strings (a trace named 007 is not the number 7), and an emp
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Collection, Iterator
 from decimal import Decimal
@@ -20,7 +21,7 @@ from graphs.errors import Problem, TraceError
 from graphs.parquet.checks import checked_metadata, is_list
 from graphs.parquet.unpacked import PackedError, bounded_batches, dictionary_columns, refuse_spelt_out, unpacked_bytes
 from graphs.reading.encodings import wide_text
-from graphs.reading.json_problems import JSON_ERRORS, is_one_record, json_problem
+from graphs.reading.json_problems import JSON_ERRORS, is_one_record, json_problem, untyped
 from graphs.reading.source import Lost, Source, unreadable
 from graphs.reading.tables.csv_rows import csv_header, csv_rows
 from graphs.reading.tables.ids import id_text
@@ -171,6 +172,9 @@ def _json_lines(source: Source, ids: Collection[str]) -> Iterator[tuple[int, Row
                 row = _OBJECT.decode(text)
             except JSON_ERRORS as error:
                 refused = json_problem(error, text, source.name, line)
+                stated = untyped(text) if refused.value == "NaN" else None
+                if isinstance(stated, dict) and math.inf not in map(_size, stated.values()):
+                    row, refused = stated, None  # NaN is a fault of its cell, or none, as in Parquet
         if refused is None:
             yield line, row
         else:
@@ -179,6 +183,10 @@ def _json_lines(source: Source, ids: Collection[str]) -> Iterator[tuple[int, Row
             if refused.field != "content":  # of one cell: the row is whole
                 refused = dataclasses.replace(refused, trace=refused.trace or trace)
             yield line, Lost(refused, text, trace)
+
+
+def _size(cell: Any) -> float:
+    return abs(cell) if isinstance(cell, float) else 0.0
 
 
 def _id_of(value: bytes) -> str:

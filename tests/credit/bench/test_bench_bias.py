@@ -169,7 +169,7 @@ def test_ranks_of_two_values_are_said_to_be_means(tmp_path: Path, monkeypatch: p
     monkeypatch.chdir(tmp_path)
     asked = ["bench", "bias", "-m", "of_ranks:wins", "--group-size", "4"]
     said = CliRunner().invoke(cli, [*asked, "--world", "relay-and"])
-    assert "python -c 'import credit, of_ranks; print(credit.check(of_ranks.wins))'" in said.stderr
+    assert "the library passes: credit check of_ranks:wins\n" in said.stderr
     assert "of_ranks:wins gives the numbers of rloo in groups of 4. Returns in relay-and have two values" in said.stderr
     assert "in hire-additive, stop-rewards they have more" in said.stderr and "is one task" not in said.stderr
 

@@ -161,3 +161,10 @@ def test_what_cannot_be_drawn_together_is_named(tmp_path: Path) -> None:
     ):
         found = call(f"plot {tmp_path / 't.csv'} {text} -o {tmp_path / 'a.svg'}")
         assert found.exit_code == 1 and why in found.output, found.output
+    (tmp_path / "told.json").write_text('{"rows": []}')
+    found = call(f"plot {tmp_path / 'told.json'} -o {tmp_path / 'a.svg'}")
+    assert (
+        found.exit_code == 1 and "or a table that `credit bench bias`, `truth`, `snr` or `train` wrote" in found.output
+    )
+    table = call(f"table {tmp_path / 'told.json'}")
+    assert table.exit_code == 1 and "told.json: expected a table that" in table.output

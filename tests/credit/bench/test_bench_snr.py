@@ -25,6 +25,7 @@ from credit.bench.snr_schemes import SCHEMES, _from_function, left_out, register
 from credit.bench.snr_theory import Setting
 from credit.cli import cli
 from credit.cli.benchmarks.bench_snr import FEW, LESS, _table
+from credit.cli.benchmarks.bench_snr import _numbers as of_snr
 from credit.cli.shared.answers import stdout
 from credit.methods.registry import METHODS
 from credit.plot import draw_snr_report
@@ -440,18 +441,22 @@ def test_nine_curves_keep_their_panel_in_a_column_and_say_which_lie_on_each_othe
     )
 
 
-def test_the_table_marks_what_was_drawn_apart_from_its_first_scheme(capsys: pytest.CaptureFixture[str]) -> None:
-    """Rows of other draws stood beside rows of the same draw, so that readers ranked them."""
+def test_the_table_marks_what_has_other_traces_than_its_first_scheme(capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows of other draws, or of fewer traces, stood beside rows of the same draw, so that readers ranked them."""
     rest = (None, 1, 0.1, 1e3, 9, "full", 1, 1.0, "")
-    points = [Point(name, name, 10, 8, 0.1, 0.09, 0.11, 0.1, *rest) for name in ("first", "same", "other")]
+    traces = {"first": 4000, "same": 4000, "fewer": 800, "other": 0}
+    points = [Point(name, name, 10, 8, 0.1, 0.09, 0.11, 0.1, *rest, n) for name, n in traces.items()]
     less = [
         Difference(name, "first", 10, 8, 0.0, -0.01, 0.01, traces, pairs)
-        for name, traces, pairs in (("same", 800, 200), ("other", 0, 0))
+        for name, traces, pairs in (("same", 4000, 200), ("fewer", 800, 200), ("other", 0, 0))
     ]
-    stdout().print(_table(Report(points, [], {}, [], less), 8))
+    report = Report(points, [], {}, [], less)
+    stdout().print(_table(report, 8))
     shown = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
     assert ["‡" in shown[name] for name in ("first", "same", "other", "‡")] == [False, False, True, True]
-    assert [line.text() for line in less] == ["+0 (0.01)", "+0 (0.01) ‡"]
+    assert {name for name, line in shown.items() if "†" in line} == {"fewer", "†"}
+    assert [line.text() for line in less] == ["+0 (0.01)", "+0 (0.01)", "+0 (0.01) ‡"]
+    assert [one.mark for one in of_snr(report) if one.quantity == "snr" and not one.less] == ["", "", "†", "‡"]
 
 
 def test_a_published_name_has_a_scheme() -> None:
@@ -559,7 +564,12 @@ def test_a_difference_without_a_band_is_explained(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr("credit.bench.snr.run", lambda *_, **__: Report(points, [], {}, [], less))
         return CliRunner().invoke(cli, ["bench", "snr", "--quick", "-m", "rloo"]).stdout
 
-    assert FEW in shown(float("nan")) and FEW not in shown(0.3) and LESS in shown(0.3)
+    assert (
+        "not corrected for how many there are" in LESS
+        and FEW in shown(float("nan"))
+        and FEW not in shown(0.3)
+        and LESS in shown(0.3)
+    )
     assert "; here 20 pairs, each of two schemes on one part of the traces" in shown(0.3)  # the bracket did not say so
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow.csv
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from credit.bench.against_truth import Difference as OfTruth
 from credit.bench.against_truth import draw
@@ -30,6 +31,8 @@ from credit.bench.training.training_loop import TrainingSettings
 from credit.cli import cli
 from credit.cli.benchmarks.bench_bias import SCORES
 from credit.cli.benchmarks.bench_snr import _numbers as of_snr
+from credit.cli.benchmarks.bench_snr import _table as _table_of_snr
+from credit.cli.benchmarks.bench_table import MAIN
 from credit.cli.benchmarks.bench_train import _about, _caveats, _notes, _settings
 from credit.cli.benchmarks.bench_train import _numbers as of_training
 from credit.cli.benchmarks.bench_truth import _less
@@ -322,7 +325,8 @@ def test_every_caveat_of_a_benchmark_stands_in_every_form(
     typeset = [_untyped(Path(f"{name}.tex").read_text()).replace(r"\%", "%") for name in (bench, "all")]
     for text in texts:
         assert text in alone.output and text in shown.stdout and all(text in one for one in typeset), text
-    assert all(line in alone.output and line in shown.stdout for line in kept)
+    there = {line for row in rows if row["quantity"] in MAIN for line in (row["caveats"] or "").split(" | ")}
+    assert all(line in alone.output and (line in shown.stdout) == (line in there) for line in kept)
     _is_of_the_rows(alone.stdout.splitlines()[-1], rows, bench)
 
 
@@ -426,9 +430,9 @@ def test_a_decided_difference_comes_before_a_larger_undecided_one() -> None:
 
 @pytest.mark.slow
 def test_each_score_of_bias_that_is_asked_for_has_a_sentence() -> None:
-    """`--score variance`, `relative` and `all` printed that of the bias alone."""
+    """`--score variance` and `relative` printed that of the bias alone; of `all` 24 were printed of three methods."""
     call = ["bench", "bias", "-m", "rloo,grpo", "--world", "relay-and", "--group-size", "2"]
-    for score, names in (("variance", ["variance"]), ("all", list(SCORES))):
+    for score, names in (("variance", ["variance"]), ("all", ["bias", "relative", "rank"])):
         shown, plain = (CliRunner().invoke(cli, [*call, "--score", score, *more]).stdout for more in ([], ["--json"]))
         told = json.loads(plain)["to_write"]
         assert [line.partition(": ")[2] for line in shown.splitlines() if line.startswith("to write")] == told
@@ -750,6 +754,13 @@ def _table(*call: object) -> dict[str, Any]:
     return {"rows": rows, "legend": json.loads(CliRunner().invoke(cli, [*command, "--json"]).stdout)["legend"]}
 
 
+def _printed(report: Report) -> str:
+    console = Console(width=200)
+    with console.capture() as printed:
+        console.print(_table_of_snr(report, 8))
+    return printed.get()
+
+
 def _words(line: str) -> dict[int, str]:
     """The cells of a line by the place where they end."""
     return {found.end(): found[0] for found in re.finditer(r"\S+(?: \S+)*", line)}
@@ -919,7 +930,7 @@ def test_a_column_has_one_number_of_decimals(tmp_path: Path) -> None:
     values = {"rloo": (39.0, 29.21), "grpo": (13.52, 1.0)}
     exact = [Measured(name, "relative", x, world="a", group_size=k) for name, of in values.items()
              for k, x in zip((2, 4), of, strict=True)]  # fmt: skip
-    rest = (0.1, None, 1.0, 0.3, 640.0, 2, "full", 0.0, 1.0, "")
+    rest = (0.1, 0.23, 1.0, 0.3, 640.0, 2, "full", 0.0, 1.0, "")
     points = [Point(name, name, 10, 8, x, x - half, x + half, *rest) for name, x, half in
               (("rloo", 0.23, 0.0131), ("grpo", 0.2274, 0.009))]  # fmt: skip
     less = [Difference(name, "rloo", 10, 8, x, x - half, x + half, 80, 200) for name, x, half in
@@ -936,6 +947,8 @@ def test_a_column_has_one_number_of_decimals(tmp_path: Path) -> None:
     found = _table(tmp_path / "bias.csv", tmp_path / "snr.csv")["rows"]
     assert [row["relative, groups of 2"] for row in found] == ["39.00", "13.52", "–"]
     assert found[1]["snr less that of rloo"] == "-0.003 (-0.004 to -0.002)"
+    of_form = _table(tmp_path / "snr.csv", "-q", "closed form")["rows"][0]
+    assert "0.230" in of_form.values() and "0.230 (1.00" in _printed(report)  # 0.23 stood beside 0.230
 
 
 def test_differences_stand_in_the_table_and_numbers_in_its_file(tmp_path: Path) -> None:
@@ -1082,6 +1095,31 @@ def test_what_is_no_result_of_a_benchmark_is_named(tmp_path: Path) -> None:
         paths = [str(tmp_path / file) for file in files.split()]
         refused = CliRunner().invoke(cli, ["bench", "table", *paths])
         assert refused.exit_code == 1 and words in refused.stderr, refused.output
+
+
+def test_a_name_stands_for_one_text_of_its_module_and_a_function_for_one_name(tmp_path: Path) -> None:
+    """A function was edited between two runs, and one row had numbers of both."""
+    made = "orchestration-credit 0.1.0; credit bench bias -m rloo -m 'Trim (ours)=own:trim'; own.py sha256 {}"
+    calls = {"one": made.format("a1"), "two": made.format("b2"), "third": made.format("a1").replace("m (o", "m(o")}
+    for size, (file, made_by) in enumerate(calls.items(), 2):
+        name = "Trim(ours)" if file == "third" else "Trim (ours)"
+        numbers = [Measured(method, quantity, 1.0, world="relay-and", group_size=size, bench="bias", source=made_by)
+                   for method in ("rloo", name) for quantity in ("bias", "answered")]  # fmt: skip
+        save_numbers(numbers, tmp_path / f"{file}.csv")
+    one, two, third = (str(tmp_path / f"{file}.csv") for file in calls)
+    words = f"Trim (ours) is of own.py sha256 a1 in {one} and of own.py sha256 b2 in {two}"
+    picture = ["-o", str(tmp_path / "a.svg")]
+    for call in (["table", one, two], ["plot", one, two, *picture], ["table", one, two, "-m", "T=own:trim"]):
+        refused = CliRunner().invoke(cli, ["bench", *call])
+        assert refused.exit_code == 1 and words.partition(" is ")[2] in refused.stderr, refused.output
+        accepted = CliRunner().invoke(cli, ["bench", *call, "--edited"])
+        assert accepted.exit_code == 0 and words.partition(" is ")[2] in accepted.output, accepted.output
+    others = CliRunner().invoke(cli, ["bench", "table", one, two, "-m", "rloo"])
+    assert others.exit_code == 0 and "sha256" not in others.output
+    hint = CliRunner().invoke(cli, ["bench", "table", one, third])
+    assert "Trim (ours) and Trim(ours) are both own:trim; -m 'NAME=own:trim' gives them one name" in hint.stderr
+    joined = CliRunner().invoke(cli, ["bench", "table", one, third, "-m", "T=own:trim"])
+    assert joined.exit_code == 0 and not joined.stderr and "(ours)" not in joined.stdout, joined.output
 
 
 @pytest.mark.slow
@@ -1255,3 +1293,20 @@ def test_conditions_of_latex_stand_in_header_rows_and_captions_name_what_they_ar
     assert r"\caption{Cosine of the mean and the true gradient, by world and group size}" in text
     assert r" & \multicolumn{3}{c}{relay-and} & \multicolumn{3}{c}{stop-rewards} \\" in text
     assert "\n\\cmidrule(lr){2-4}\\cmidrule(lr){5-7}\nmethod & groups of 2 & groups of 3 & groups of 4 & groups" in text
+
+
+def test_settings_that_a_world_has_alone_stand_in_no_head(tmp_path: Path) -> None:
+    """Heads of three worlds had their topology, agents and events, for which a column of a paper has no room."""
+    one = Measured("rloo", "slope", 1.0, world="pivotal", group_size=8, bench="truth", settings="agents 5, seed 0")
+    squad = one._replace(world="Squad", settings="agents 4, seed 0")
+    numbers = [
+        n._replace(quantity=name) for name in ("slope", "sign") for n in (one, one._replace(world="heavy"), squad)
+    ]
+    text = latex(numbers, "t", page=240)
+    assert text.count("method & pivotal & heavy & Squad") == 2 and text.count("agents") == 2
+    assert "pivotal, heavy: agents 5; Squad: agents 4" in text.partition("end{table}")[0]
+    save_numbers(numbers, tmp_path / "t.csv")
+    shown = CliRunner().invoke(cli, ["bench", "table", str(tmp_path / "t.csv"), "-q", "slope,sign"]).stdout
+    assert "truth: pivotal, heavy: agents 5; Squad: agents 4\n" in shown and shown.count("agents 5") == 1
+    other = latex([*numbers, *(n._replace(settings="agents 5, seed 1") for n in numbers[:1])], "t")
+    assert "seed 0" in other.partition("midrule")[0] and "seed 1" in other.partition("midrule")[0]

@@ -187,3 +187,25 @@ def test_the_bias_of_a_method_that_divides_is_said_to_change_with_the_unit_of_re
     head, *rows = csv.reader((ROOT / "docs" / "data" / "methods.csv").read_text().splitlines())
     cosine = {row[0]: row[head.index("cosine")] for row in rows}
     assert cosine["rloo"] == "1" and cosine["mt_grpo"] == "0.945"
+
+
+NOTED = {
+    "bias -m rloo --world relay-and": (["groups of 2 / 3 traces"], ["alternatives"]),
+    "bias -m c3 --world relay-and": (["2 / 3 alternatives of a context"], ["groups of 2 / 3"]),
+    "bias -m rloo --world relay-and --group-size 2": (["Groups of 2 traces"], ["Two numbers"]),
+    "snr -m gpg --quick --lengths 10 --world heavy": (["share its noise evenly"], ["slope", "form", "relative"]),
+    "snr -m rloo --quick --lengths 10 --world heavy": (["closed forms take", "closed form:"], ["slope", "cost is"]),
+    "train -m rloo --tasks bottleneck --seeds 2 --steps 3 --learning-rates 0.4": (["area:"], ["difference", "ahead"]),
+    "train -m rloo,grpo --tasks bottleneck --seeds 2 --steps 3 --learning-rates 0.4": (["ahead: seeds"], ["as: equal"]),
+}
+
+
+@pytest.mark.sampled(others="slow")
+@pytest.mark.parametrize("call", NOTED)
+def test_notes_explain_what_the_table_has_and_nothing_else(call: str) -> None:
+    """They explained slopes of one length, alternatives of whole traces, and differences of one method."""
+    found = CliRunner().invoke(cli, ["bench", *call.split()])
+    printed, (there, not_there) = found.stdout.partition("to write: ")[0], NOTED[call]
+    assert found.exit_code == 0, found.output
+    assert all(text in printed for text in there), printed
+    assert not [text for text in not_there if text in printed], printed

@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from rich.console import Console
 
 import graphs.logs
 from credit.cli import cli
+from credit.cli.shared import progress
 from credit.cli.shared.progress import ReadingBar, steps, working
 from graphs.errors import Problem
 from graphs.reading.source import Source
@@ -170,6 +172,16 @@ def test_a_bar_is_shown_on_a_terminal_only() -> None:
         with working(console, "computing [gae]"):
             pass
         assert ("computing gae" in text.getvalue() and "computing [gae]" in text.getvalue()) is terminal
+
+
+def test_a_run_without_a_terminal_says_each_minute_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log of minutes ended with "nothing is measured yet" while runs were made."""
+    clock = iter(range(0, 10_000, 25))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    console = Console(file=(text := io.StringIO()), force_terminal=False)
+    assert len(list(steps(console, [f"m{number}" for number in range(6)]))) == 6
+    lines = text.getvalue().splitlines()
+    assert 2 <= len(lines) <= 5 and lines[0].startswith("computing m") and lines[0].endswith(" of 6 after 0 minutes")
 
 
 def test_the_bar_of_reading_knows_how_much_is_left(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_what_has_less_variance_and_no_bias_either_stands_beside_rloo_with_its_c
     assert re.search(r"^team .* rloo +as said above *$", shown, re.MULTILINE)
     some = advice(write(tmp_path / "y.jsonl", value=lambda i, k: 0.5 if k or i else float("nan")))
     assert beside(some) == {} == beside(advice(write(tmp_path / "z.jsonl")))
-    assert some.trial.refused["gae --option lambda_=1"] == "3 actions without a value would get no advantage"
+    assert some.trial.refused["gae --option lambda_=1"] == "1 action without a value would get no advantage"
 
 
 @pytest.mark.slow
@@ -170,6 +170,20 @@ def test_evidence_that_whole_groups_lack_counts_against_a_method(tmp_path: Path)
         line["events"] = [event | {"value": 0.5} for event in line["events"]]
     log.write_text("\n".join(map(json.dumps, lines)))
     assert methods(advice(log))["turn"] == "gae"
+
+
+def test_agents_at_once_have_one_turn_as_to_the_methods(tmp_path: Path) -> None:
+    """656 turns were counted where methods compare 492."""
+    rows = [
+        f"q,{trace},{agent},{turn},{trace + str(turn) if agent in 'ab' else ''},{int(trace == 's')}"
+        for trace in "rs"
+        for turn in range(3)
+        for agent in ("planner", "a", "b")
+    ]
+    log = tmp_path / "x.csv"
+    log.write_text("\n".join(["group,trace,agent,turn,context,reward", *rows]))
+    turn = {branch.unit: branch for branch in advice(log).branches}["turn"]
+    assert turn.stated == "12 turns with an action in 2 traces"
 
 
 @pytest.mark.slow

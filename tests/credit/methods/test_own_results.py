@@ -143,7 +143,7 @@ def test_a_table_is_not_written_with_numbers_that_are_none(module: str, tmp_path
     result = CliRunner().invoke(cli, ["assign", "log.csv", "-m", f"{module}:nan", "-o", "out.csv"])
     notice, error = result.output.splitlines()
     assert result.exit_code == 1 and error.startswith(f"error: method '{module}:nan': the advantage of event 0")
-    assert notice.startswith(f"{module}:nan: run as it is.") and notice.endswith(f"credit.check({module}.nan))'")
+    assert notice.startswith(f"{module}:nan: run as it is.") and notice.endswith(f"credit check {module}:nan")
     assert not (tmp_path / "out.csv").exists()
 
 

@@ -705,7 +705,7 @@ def test_a_narrow_terminal_has_both_tables_of_costs(tmp_path: Path, width: str) 
     (tmp_path / "prices.csv").write_text("model,input,output\nbig,2,3.21\n")
     command = ["costs", str(tmp_path / "log.jsonl"), "--by", "system,agent", "--prices", str(tmp_path / "prices.csv")]
     shown = CliRunner(env={"COLUMNS": width}).invoke(cli, command).stdout.splitlines()
-    heads = [line for line in shown if line.split()[-2:] == ["work", "money"]]
+    heads = [line for line in shown if "money" in line.split()[-2:]]
     assert len(heads) == 2 and max(map(len, heads)) <= int(width)
 
 

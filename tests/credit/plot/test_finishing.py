@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import itertools
+import json
 import struct
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,10 +15,12 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from matplotlib.image import imread
 
 import credit
 from credit.bench.bias import Row
 from credit.bench.given_values import GIVEN_VALUES
+from credit.bench.training.training_comparison import cells, plain
 from credit.bench.training.training_loop import TrainingSettings
 from credit.bench.training.training_runs import run_training
 from credit.cli import cli
@@ -263,6 +266,41 @@ def test_of_many_curves_the_first_and_your_own_have_bands() -> None:
     assert title.split(";")[0] == "medians of 5 seeds, 94 % intervals of rloo, mine:own"
     assert len(figure.axes[0].collections) == 2
     assert len(draw_training(rows[:15]).axes[0].collections) == 3
+    shown = {"rloo": "rloo", "grpo": "grpo", "dr_mas": "dr_mas", "mine:own": "Ours"}  # as a file has the names
+    written = [row | {"signal": shown[row["signal"]], "function": "mine:own" * (":" in row["signal"])} for row in rows]
+    assert "intervals of rloo, Ours" in draw_training(written).legends[0].get_title().get_text().replace("\n", " ")
+
+
+def test_a_figure_of_a_file_has_what_its_run_stated_and_common_rates(tmp_path: Path) -> None:
+    """The size of groups, the rates that were tried and the panels at common rates were gone unless passed again."""
+    output, rates = tmp_path / "runs.json", [0.2, 0.4]
+    settings = TrainingSettings(steps=2, groups=1, group_size=3)
+    rows = run_training(["rloo", "gae"], ["bottleneck"], 2, settings, learning_rates=rates, common_rates=[0.4, 0.8],
+                        output=output)  # fmt: skip
+    read = json.loads(output.read_text())
+    first, again = draw_training(rows, group_size=3, rates=rates), draw_training(read)
+    for look in (
+        lambda figure: figure.legends[0].get_title().get_text(),
+        lambda figure: [text.get_text() for text in figure.legends[0].get_texts()],
+        lambda figure: [axes.get_title() for axes in figure.axes],
+    ):
+        assert look(first) == look(again)
+    compared = ([plain(cell._asdict()) for cell in cells(found)] for found in (read, rows))
+    assert len(again.axes) == 3 and next(compared) == next(compared)
+
+
+def test_a_figure_of_an_unfinished_run_says_what_is_missing() -> None:
+    """It ended with an IndexError after warnings of numpy."""
+    row = {"start": 0.0, "optimum": 1.0, "learning_rate": 0.4}
+    rows = [row | {"task": task, "signal": signal, "seed": seed, "curve": [0.0, 0.1 * seed]}
+            for task in ("a", "b") for signal in ("rloo", "grpo", "dr_mas") for seed in range(8)]  # fmt: skip
+    cut = draw_training(rows[:30], rates=(0.2, 0.4, 0.6))  # rloo on b has six seeds
+    title = cut.legends[0].get_title().get_text().replace("\n", " ")
+    assert "medians of 6 to 8 seeds, 95 % intervals; not trained on 1 task: grpo, dr_mas" in title
+    assert [len(axes.lines) for axes in cut.axes] == [3, 1]
+    assert [text.get_text() for text in cut.legends[0].get_texts()] == ["rloo", "grpo", "dr_mas"]
+    with pytest.raises(CreditError, match=r"rows has no run of 'gae'. There are 3: rloo"):
+        draw_training(rows, signals=["rloo", "gae"])
 
 
 def test_a_training_figure_states_values_where_a_method_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -387,6 +425,21 @@ def test_the_note_of_a_training_figure_takes_little_of_a_column() -> None:
         "rloo, dr_grpo, turn_baseline / mine:winsor, mine:turn_median / grpo, dr_mas; "
         "‡ rate at edge on some task"
     )
+
+
+def test_letters_stand_where_they_belong_at_the_few_dots_of_a_page() -> None:
+    """With `%matplotlib inline` words fell apart: "variance forequal runs"."""
+    figure = new_figure(4.0, 0.5)
+    figure.text(0.1, 0.5, "variance for equal runs: shrinking lowers it", fontsize=8, fontfamily="STIXGeneral")
+
+    def width(dpi: int) -> float:
+        file = io.BytesIO()
+        figure.savefig(file, format="png", dpi=dpi)
+        file.seek(0)
+        inked = np.flatnonzero((imread(file)[..., :3] < 0.9).any(axis=(0, 2)))
+        return (inked[-1] - inked[0] + 1) / dpi
+
+    assert width(100) == pytest.approx(width(800), rel=0.01)
 
 
 def test_a_notebook_shows_every_figure_at_the_end_of_a_cell() -> None:

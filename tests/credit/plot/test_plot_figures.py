@@ -322,6 +322,16 @@ def test_a_logarithmic_axis_has_numbers_enough_to_read_a_distance(top: float) ->
         assert 3 <= len({tick.label1.get_text() for tick in shown}) <= 6
 
 
+@pytest.mark.parametrize("value", [9.05344642919, 1.0, 3.0, 0.02])
+def test_a_logarithmic_axis_of_one_number_says_where_it_is(value: float) -> None:
+    """Its numbers were 9.05344642919 and 9.05344642919, which lay on those of the next panel."""
+    axis = drawn(draw_methods([row(name, "w", 0.5, relative=value) for name in "ab"])).axes[1].xaxis
+    low, high = axis.get_view_interval()
+    shown = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high and tick.label1.get_text()]
+    assert shown[0].get_loc() < value < shown[-1].get_loc() and len(shown) >= 3
+    assert all(len(tick.label1.get_text()) <= 4 for tick in shown)
+
+
 def test_cosines_that_are_all_near_1_fill_their_panel() -> None:
     """All stood in 0.91 to 1 of an axis from 0 to 1; the legend of closed forms showed a dashed line as a solid one."""
     for values, start in (((0.914, 1.0), 0.895), ((0.3, 1.0), -0.05), ((1.0, 1.0), 0.895)):

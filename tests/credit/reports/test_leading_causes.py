@@ -556,7 +556,7 @@ def test_a_cause_that_one_system_has_may_be_of_the_system(tmp_path: Path, named:
     (cause,) = leading_causes(read, of_model="model")  # else the model itself is one
     assert (leading_causes(read)[0].words == "runs of model v2") == (named == "model")
     assert cause.beyond_chance is False
-    why = f"; harder tasks or what else differs in {named} v2 may be why)"
+    why = f"; harder tasks or another trait of {named} v2 may be why)"
     assert why in cause.told(), cause.told()
 
 

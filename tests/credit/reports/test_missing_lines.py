@@ -104,6 +104,15 @@ def test_no_tool_stands_for_a_model_call_that_is_in_no_event(tmp_path: Path) -> 
     assert bounds(costs, "no tool")[3].startswith("≥")
 
 
+def test_a_call_of_nobody_known_marks_the_total_alone(tmp_path: Path) -> None:
+    """Which of several agents made a model call that is in no event is not known: the first one had the mark."""
+    log = tmp_path / "x.jsonl"
+    write(log, [line("a", metrics=LOST), *(line(f"b{i}") for i in range(30))])
+    costs = run("costs", log).stdout
+    rows = [row for row in costs.partition("\n\n")[0].splitlines()[1:] if "≥" in row]
+    assert [row.split()[0] for row in rows] == ["total"], costs
+
+
 def test_few_traces_without_numbers_of_two_sides_are_told_in_one_line(tmp_path: Path) -> None:
     """4 broken runs of 288 had 10 lines, and a second row of each sum."""
     some = [(side, i) for side in (0, 1) for i in range(60)]

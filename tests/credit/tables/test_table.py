@@ -15,7 +15,7 @@ from graphs.traces.assembling import assemble
 from graphs.traces.record import Agent, TraceRecord
 
 COLUMNS = [
-    "file", "line", "trace", "group", "event", "agent", "agent_name", "role", "turn", "type", "action",
+    "file", "line", "trace", "group", "event", "agent", "agent_name", "role", "turn_in_trace", "type", "action",
     "tool", "tokens", "time", "task", "model", "policy_version",
     "reward", "credit", "baseline", "scale", "advantage", "valid", "reason",
 ]  # fmt: skip
@@ -49,7 +49,7 @@ def test_rows_are_events_in_order_with_names_places_and_numbers(traces: credit.T
     assert [r["agent"] for r in rows] == ["lead", "lead", "w"] * 4
     assert [r["agent_name"] for r in rows] == ["lead", "lead", "solver"] * 4  # by which agents are compared
     assert [r["role"] for r in rows] == ["boss", "boss", "worker"] * 4
-    assert [r["turn"] for r in rows] == [0, 0, 1] * 4
+    assert [r["turn_in_trace"] for r in rows] == [0, 0, 1] * 4
     assert [r["type"] for r in rows] == ["orchestrator_decision", "spawn", "message"] * 4
     assert [r["line"] for r in rows] == [n for n in (1, 2, 3, 4) for _ in range(3)]
     assert rows[0] | {"file": "runs/a.jsonl"} == rows[0]
@@ -134,3 +134,20 @@ def test_a_join_on_the_task_stays_where_a_second_model_comes(tmp_path: Path) -> 
         traces = credit.read(tmp_path / "t.csv")
         found = credit.table(traces, credit.run(traces, "rloo"))
         assert set(found["group"].to_pylist()) == groups and set(found["task"].to_pylist()) == {"q"}
+
+
+def test_no_column_of_the_table_has_the_name_of_a_logs_turns_and_another_meaning(tmp_path: Path) -> None:
+    """Rounds 0 and 1 of two agents came back as turns 0 to 3, and a join on `turn` gave others' advantages."""
+    log, out = tmp_path / "log.csv", tmp_path / "out.csv"
+    rows = [(trace, agent, turn) for trace in "ab" for turn in (4, 5) for agent in ("x", "y")]
+    lines = [f"q,{trace},{agent},{turn},{int(trace == 'a')}" for trace, agent, turn in rows]
+    log.write_text("\n".join(["group,trace,agent,turn,reward", *lines]))
+    read = credit.read(log)
+    table = credit.table(read, credit.rloo(read.graph, read.reward))
+    assert "turn" not in table.column_names
+    assert table["turn_in_trace"].to_pylist() == [0, 1, 2, 3] * 2
+    found = {row["line"]: (row["trace"], row["agent"]) for row in table.to_pylist()}
+    assert found == {2 + row: (trace, agent) for row, (trace, agent, _) in enumerate(rows)}
+    credit.write_table(table, out)
+    again = credit.read(out, columns={"group": "group"})
+    assert np.array_equal(again.graph.turn_ids, read.graph.turn_ids)  # read back, they are the same turns

@@ -256,6 +256,19 @@ def test_counts_that_differ_between_places_are_told(tmp_path: Path) -> None:
     assert counts_of(path) == {"tokens": [3], "input_tokens": [10]}
 
 
+def test_a_cost_of_a_trace_that_is_not_the_sum_of_its_parts_is_told(tmp_path: Path) -> None:
+    """Validate was silent where `totalCost` was twice the costs of the trace's calls, which tables sum."""
+    path, lines = tmp_path / "log.jsonl", []
+    for i, whole in enumerate((4.0, 2.0, 7.0, None)):
+        calls = [{"id": f"o{i}{k}", "traceId": f"t{i}", "type": "GENERATION", "startTime": "2026-01-01T00:00:00Z",
+                  "costDetails": {"total": 1.0}} for k in range(2)]  # fmt: skip
+        lines.append({"id": f"t{i}", "timestamp": "2026-01-01T00:00:00Z", "observations": calls, "totalCost": whole})
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (note,) = credit.read(path).problems
+    assert (note.kind, note.count, note.is_failure) == ("unlike-costs", 2, False)
+    assert note.value == "'4 of the trace, 2 of its parts'"
+
+
 IN_DETAILS = '"usage": {"prompt_tokens_details": {"cached_tokens": 1, "cache_write_tokens": 1}}'
 DROPPED = {
     "agent-lightning": ('"choices": [', f'{IN_DETAILS}, "choices": ['),

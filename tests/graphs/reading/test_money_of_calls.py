@@ -152,6 +152,21 @@ def test_money_of_embeddings_is_of_the_trace_too(name: str, tmp_path: Path) -> N
     assert rows.pop(OF_TOOLS) == Amount(1.5, 0) and [*rows.values()] == [Amount(0.25, 0)]
 
 
+def test_tokens_of_embeddings_are_told_since_they_are_in_no_sum(tmp_path: Path) -> None:
+    """With a table of prices its model had no row, no price and no mark, as if it had read nothing."""
+    usage = {"usageDetails": {"input": 4000, "total": 4000}}
+    of_langfuse = [line | usage if line["type"] == "EMBEDDING" else line for line in EMBEDDINGS["langfuse"]]
+    (of_otlp,) = json.loads(json.dumps(EMBEDDINGS["otlp"]))
+    for span in of_otlp["resourceSpans"][0]["scopeSpans"][0]["spans"][2:]:
+        span["attributes"] += [{"key": "embedding.model_name", "value": {"stringValue": "embedder"}},
+                               {"key": "llm.token_count.prompt", "value": {"intValue": "4000"}}]  # fmt: skip
+    for i, lines in enumerate((of_langfuse, [of_otlp])):
+        (path := tmp_path / f"{i}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        (note,) = (one for one in read(path).problems if one.kind == "embedded-tokens")
+        assert (note.value, note.count, note.is_failure) == ("'embedder'", 2, False)
+        assert "8,000 tokens" in note.expected
+
+
 def test_money_on_every_line_of_a_call_counts_once(tmp_path: Path) -> None:
     """Claude Code of 2025 had the whole call's money on each of its lines, and 0 where it did not know it yet."""
     log = inline()

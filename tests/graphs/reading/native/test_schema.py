@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from site_pages import page
 
+import credit
 from graphs.event_graph import ACTION_TYPES, EdgeType, EventType
 from graphs.event_types import STATED_TOPOLOGIES
 from graphs.formats.native.wire import EVENT_FIELDS
@@ -156,3 +157,29 @@ def test_schema_and_reader_agree_on_every_value_everywhere(place: tuple[Any, ...
         if kind in SEMANTIC | {"duplicate-trace"}:
             continue
         assert EXTENDED.is_valid(document) == (kind is None), (VALUES[i], kind)
+
+
+@pytest.mark.parametrize("form", ["survey's", "extended", "table"])
+def test_evidence_that_is_nan_is_none(form: str, tmp_path: Path) -> None:
+    """It refused the whole trace, also of methods that read no values, or took all its values; Parquet's never did."""
+    events = [{"id": str(i), "type": "message", "agent": "s", "value": v} for i, v in enumerate((float("nan"), 0.5))]
+    logs: list[dict[str, Any]] = [
+        {"trace_id": t, "task_id": "q", "events": events, "edges": [], "rewards": {"team": r}, "costs": {}}
+        | ({"schema_version": "1.0"} if form == "extended" else {})
+        for t, r in (("a", 1.0), ("b", 0.0))
+    ]
+    if form == "table":
+        outer = [{"trace": log["trace_id"], "group": "q", "reward": log["rewards"]["team"]} for log in logs]
+        logs = [row | event for row in outer for event in events]
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(map(json.dumps, logs)))
+    traces = read(path)
+    assert traces.evidence["value"].listed(0, 4) == [None, 0.5] * 2
+    notes = [(note.kind, note.field, note.value, note.count, note.is_failure) for note in traces.problems]
+    assert notes == ([] if form == "table" else [("nan-evidence", "value", "NaN", 2, False)])
+    assert credit.run(traces, "rloo").valid[:4].all()
+    valued = credit.run(traces, "gae", lambda_=1.0)
+    assert valued.valid[:4].tolist() == [False, True] * 2 and "lacks the evidence" in valued.why[0]
+    for name in ("event_reward", *(["agent_reward"] if form != "table" else [])):  # what was earned is not known
+        path.write_text("\n".join(map(json.dumps, logs)).replace('"value": NaN', f'"{name}": NaN', 1))
+        assert [problem.trace for problem in read(path).problems if problem.is_failure][:1] == ["a"]
