@@ -171,3 +171,12 @@ def test_ranks_of_a_judge_whose_number_people_followed_are_of_what_they_saw() ->
     team = np.asarray(traces.reward, np.float64)[:300]
     (alike,) = ranked_verdicts(with_outcomes(traces, np.where(np.isnan(team), rng.random(300) < 0.6, team)))
     assert not alike.chosen
+
+
+def test_a_judge_whose_passes_nobody_looked_at_is_not_called_right_or_wrong() -> None:
+    """It "says little: it passes 0 of 91 failed traces (0 %) and 0 of 30", since people saw only what it rejects."""
+    traces, _ = world(np.random.default_rng(1), (0.0, 0.0))
+    (one,) = verdict_errors(traces)
+    assert one.found is None
+    few = "Too few traces to tell whether qa agrees: it passes no trace with an outcome."
+    assert one.in_short("", True).startswith(few)
