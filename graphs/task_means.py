@@ -331,7 +331,7 @@ def ratio_interval(above: np.ndarray, below: np.ndarray) -> tuple[float, float]:
     `LEAST_OF_RATIO` clusters, or where fewer than `LEAST_TASKS` add to `below`.
 
     Args:
-      above, below: float [G], 0 or more.
+      above, below: float [G], 0 or more, but for what a weighted success takes away from `below`.
 
     Reference: Tukey 1958, Bias and confidence in not-quite large samples; Fieller 1954.
 
@@ -342,6 +342,8 @@ def ratio_interval(above: np.ndarray, below: np.ndarray) -> tuple[float, float]:
     """
     count = len(above)
     if count < LEAST_OF_RATIO or np.count_nonzero(below) < LEAST_TASKS or not above.sum() > above.max():
+        return math.nan, math.nan
+    if not below.sum() > below.max():
         return math.nan, math.nan
     whole = math.log(above.sum() / below.sum())
     without = np.log((above.sum() - above) / (below.sum() - below))

@@ -92,6 +92,7 @@ MOST_RESIDENT = max(1_500_000_000, min(4_000_000_000, MACHINE // (3 * WORKERS)))
 MOST_MAPPED_REGIONS = 40_000
 compilations = 0
 times_forgotten = 0
+modules = 0  # imported before the test
 
 # Folders whose tests draw random numbers in JAX by way of library functions.
 DRAWING = ("shapley", "critic", "training", "worlds", "replay")
@@ -112,7 +113,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     The check of keys takes every call of a compiled function out of JAX's fast path: operations cost eight times as
     much, so it is made in the test files that draw random numbers in JAX.
     """
+    global modules
     jax.config.update("jax_debug_key_reuse", draws_keys(item.path))
+    modules = len(sys.modules)
 
 
 @functools.cache
@@ -120,9 +123,19 @@ def draws_keys(path: Path) -> bool:
     return any(folder in path.parts for folder in DRAWING) or "jax.random" in path.read_text(encoding="utf-8")
 
 
-def pytest_runtest_teardown() -> None:
+def forget_own_modules(item: pytest.Item) -> None:
+    """Forget modules that a test wrote and imported: another file's test found the first `worlds_of_mine`."""
+    folder = getattr(item, "funcargs", {}).get("tmp_path")
+    if folder is not None and len(sys.modules) > modules:
+        for name, module in list(sys.modules.items())[modules:]:
+            if str(getattr(module, "__file__", "")).startswith(f"{folder}{os.sep}"):
+                del sys.modules[name]
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
     """Forget what JAX compiled when the process holds `MOST_RESIDENT` bytes or nearly all regions that Linux allows."""
     global compilations, times_forgotten
+    forget_own_modules(item)
     if compilations < COMPILATIONS_BETWEEN_LOOKS or sys.platform != "linux":
         return
     compilations = 0

@@ -20,8 +20,11 @@ from credit.doctor.verdict_channels import held_against, with_outcomes
 from credit.doctor.verdict_errors import MOST_WRONG, plain_verdict
 from credit.reports.compared_kinds import compared_kinds
 from credit.reports.judged_traces import JudgedTraces, enough_within, judged_traces
+from credit.reports.ranks import mean_ranks
 from credit.reports.task_kinds import every_kind
 from credit.reports.tasks import task_ids
+from graphs.dealing import dealt
+from graphs.task_means import LEAST_TASKS, LEVEL
 from graphs.text import percent, printable
 from graphs.traces.batch import Traces
 
@@ -58,6 +61,7 @@ class RankedVerdict:
       within: what two traces are both of: a "task", on one side, or a "kind of task"; "" for any two.
       against: the reward by which traces failed and succeeded (`reference_channel`); "" for the outcome.
       given: what failed traces, and succeeded ones, got on both sides, where these were compared.
+      chosen: whether its number decided beyond chance which traces have an outcome, so that others may rank otherwise.
     """
 
     name: str
@@ -71,10 +75,13 @@ class RankedVerdict:
     within: str = "task"
     against: str = ""
     given: Mapping[str, Given] = dataclasses.field(default_factory=dict)
+    chosen: bool = False
 
     @property
     def found(self) -> bool | None:
         """Whether it surely says little, as of `VerdictErrors`; None where traces do not tell."""
+        if self.chosen:
+            return None
         if 2 * (1 - self.high) > MOST_WRONG:
             return True
         return False if 2 * (1 - self.low) < MOST_WRONG else None
@@ -82,7 +89,7 @@ class RankedVerdict:
     @property
     def worth_telling(self) -> bool:
         """Whether it says little, may say nothing, or changed with the side beyond chance."""
-        return bool(self.found or self.low <= 0.5 or any(one.stands_out for one in self.given.values()))
+        return bool(self.found or self.chosen or self.low <= 0.5 or any(one.stands_out for one in self.given.values()))
 
     def told(self) -> str:
         """The sentences on it."""
@@ -90,7 +97,7 @@ class RankedVerdict:
 
     def of_all(self) -> str:
         """How well it ranks all traces."""
-        few = "; these traces are too few to be sure" * (self.found is None)
+        few = "; these traces are too few to be sure" * (self.found is None and not self.chosen)
         return f"{printable(self.name, 60)} {self._ranks(few)}"
 
     def in_short(self, sure: bool) -> str:
@@ -99,7 +106,8 @@ class RankedVerdict:
         Args:
           sure: as of `plain_verdict`.
         """
-        told = f"{plain_verdict(printable(self.name, 60), self.found, sure)} {self._ranks()}"
+        name = printable(self.name, 60)
+        told = f"{name if self.chosen else plain_verdict(name, self.found, sure)} {self._ranks()}"
         return ". ".join(filter(None, (told, self.by_side())))
 
     def _ranks(self, few: str = "") -> str:
@@ -111,6 +119,8 @@ class RankedVerdict:
         return (
             f"ranks a {good} above {bad} of {of} in {percent(self.chance)} of pairs{sure}. "
             "A perfect verdict has 100 %, a coin 50 %"
+            + ". Which traces have an outcome depends on this number: of all, it may rank otherwise"
+            * self.chosen
         )
 
     def by_side(self) -> str:
@@ -158,6 +168,10 @@ def ranked_verdicts(
         has = np.isfinite(number)
         if len(np.unique(number[has])) < 3:  # `verdict_errors`
             continue
+        looked = np.isfinite(held.outcome)[has]
+        chosen = min(looked.sum(), (~looked).sum()) >= LEAST_TASKS and (
+            dealt(mean_ranks(number[has]), looked, np.zeros(len(looked), int)).p < LEVEL
+        )
         known = with_outcomes(traces, np.where(has, held.outcome, np.nan))
         judged = judged_traces(known, held.success_at, sides if sides.any() or side is not None else None)
         if judged.graded or not judged.both:
@@ -171,7 +185,7 @@ def ranked_verdicts(
         above = bad[number[bad] > np.median(good)]
         misled = above[np.argsort(-number[above], kind="stable")]
         found.append(RankedVerdict(name, chance, low, high, tasks, of_sides, misled, len(bad), within=within,
-                                   against=held.against))  # fmt: skip
+                                   against=held.against, chosen=bool(chosen)))  # fmt: skip
     return sorted(found, key=lambda one: one.high if math.isfinite(one.high) else 1 + one.chance)
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from credit.doctor.prevalence import corrected_rate, failure_rate
+from credit.doctor.prevalence import corrected_rate
 from credit.doctor.verdict_channels import (
     outcome_name,
     reference_channel,
@@ -35,7 +35,7 @@ from graphs.task_means import LEAST_TASKS, LEVEL, fact_of, holm
 from graphs.text import amount, apart, part_of, percent, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["corrected_failures", "selected_outcomes"]
+__all__ = ["corrected_failures", "deciding_verdict", "selected_outcomes"]
 
 MOST = 3
 """Facts that are named."""
@@ -63,7 +63,7 @@ def selected_outcomes(traces: Traces, success_at: float | None = None, prices: P
     """In what traces with an outcome differ beyond chance from those without, of what nearly all have (`LACK`), in
     sentences.
 
-    Where a verdict of two values does, `failure_rate` tells how many of all failed.
+    Where a verdict of two values does, `corrected_rate` tells how many of all failed.
 
     The test is that of ranks: outcomes might have been dealt to other traces of a task that has both kinds, and to
     other tasks of those with one kind, each with the mean of its traces (`graphs.dealing`). Half of the level is that
@@ -88,20 +88,30 @@ def selected_outcomes(traces: Traces, success_at: float | None = None, prices: P
     judged = judged_traces(traces, success_at)
     if not found[0].tells_rates or judged.graded:
         return lines
-    rates = _by_assumption(judged.failed, known, found[0], task, printable(outcome_name(traces), 60))
-    return [*lines, f"{rates}."] if rates else lines
+    rate = _by_verdict(judged.failed, known, found[0], task, printable(outcome_name(traces), 60))
+    return [*lines, f"{rate}."] if rate else lines
 
 
-def _by_assumption(failed: np.ndarray, known: np.ndarray, verdict: _Fact, task: np.ndarray, given: str) -> str:
-    """How many of all with this verdict failed, by what decided which traces have an outcome; "" with few of either."""
+def deciding_verdict(traces: Traces) -> tuple[str, np.ndarray] | None:
+    """The verdict of two values that decides which traces have an outcome, and what it says of each, 0 or 1, NaN
+    without one; None where these do not differ in any from others beyond chance (`selected_outcomes`).
+
+    Args:
+      traces: what was read.
+    """
+    sure = _sure(
+        [fact for fact in _facts(traces, None) if fact.is_verdict], np.isfinite(_outcome(traces)), task_ids(traces)
+    )
+    return (sure[0].name, sure[0].value) if sure and sure[0].tells_rates else None
+
+
+def _by_verdict(failed: np.ndarray, known: np.ndarray, verdict: _Fact, task: np.ndarray, given: str) -> str:
+    """How many of all with this verdict failed; "" with few of either."""
     has = np.isfinite(verdict.value)
-    of = failed[has], known[has], verdict.value[has], task[has]
-    rate, alike = failure_rate(of[0], of[1], of[2] > 0, of[3]), corrected_rate(*of)
-    if rate is None:
+    if (rate := corrected_rate(failed[has], known[has], verdict.value[has], task[has])) is None:
         return ""
-    told = f"If {given} was given for how a run went, {rate_with_interval(*rate)} of all {has.sum()} failed"
-    by = f"; if by chance, or for what {verdict.name} says, "
-    return told + (f"{by}{rate_with_interval(*alike[:3])}" if alike else "")
+    told = f"{rate_with_interval(*rate[:3])} of all {has.sum()} failed"
+    return f"If {given} was given by chance, or for what {verdict.name} says, {told}"
 
 
 def corrected_failures(
@@ -119,7 +129,7 @@ def corrected_failures(
 
     Args:
       traces: what was read.
-      success_at, prices: as of `selected_outcomes`, which tells both rates where a verdict differs.
+      success_at, prices: as of `selected_outcomes`, which tells the rate where a verdict differs.
       side: of each trace, a place in `heads`, or none of them, whose rates are corrected apart: int [traces].
       heads: names of sides.
     """
@@ -161,8 +171,8 @@ def corrected_failures(
     chosen, task = _differing(with_outcomes(traces, outcome), known, prices)[:1], task_ids(traces)
     but = "".join(f"beyond chance: {_with_and_without(one, known, task)}" for one in chosen)
     sure = "Corrected by these" if against in traces.by_people else "If these are right"
-    if chosen and chosen[0].tells_rates and (rates := _by_assumption(failed, known, chosen[0], task, name)):
-        return [f"{said}.", f"These differ from others {but}.", f"{sure}: {rates[0].lower()}{rates[1:]}."]
+    if chosen and chosen[0].tells_rates and (by := _by_verdict(failed, known, chosen[0], task, name)):
+        return [f"{said}.", f"These differ from others {but}.", f"{sure}: {by[0].lower()}{by[1:]}."]
     lines = [f"{said}.", f"{sure}, {rate}{', if others are like these, which differ ' * bool(but)}{but}."]
     each = []
     for head, of in ((head, np.asarray(side) == i) for i, head in enumerate(heads if not but else ())):
@@ -177,15 +187,19 @@ def _outcome(traces: Traces) -> np.ndarray:
 
 def _differing(traces: Traces, known: np.ndarray, prices: Prices | None) -> list[_Fact]:
     """In what traces with an outcome differ beyond chance from those without, the surest first."""
-    task = task_ids(traces)
+    facts, task = [*_facts(traces, prices)], task_ids(traces)
+    families = ([one for one in facts if one.is_verdict is verdict] for verdict in (True, False))
+    return [one for family in families for one in _sure(family, known, task)]
+
+
+def _sure(family: Sequence[_Fact], known: np.ndarray, task: np.ndarray) -> list[_Fact]:
+    """The same of one family of tests."""
     if min(known.sum(), (~known).sum()) < LEAST_TASKS:
         return []
-    facts, found = [fact for fact in _facts(traces, prices) if _is_told(fact.value, known)], list[_Fact]()
-    for family in ([one for one in facts if one.is_verdict], [one for one in facts if not one.is_verdict]):
-        tests = [_dealt(one.value, known, task) for one in family]
-        sure = holm([p for p, _ in tests], [fact_of(one.value) for one in family], [least for _, least in tests])
-        found += [family[i] for i in np.argsort(sure, kind="stable").tolist() if sure[i] < LEVEL / 2]
-    return found
+    family = [fact for fact in family if _is_told(fact.value, known)]
+    tests = [_dealt(one.value, known, task) for one in family]
+    sure = holm([p for p, _ in tests], [fact_of(one.value) for one in family], [least for _, least in tests])
+    return [family[i] for i in np.argsort(sure, kind="stable").tolist() if sure[i] < LEVEL / 2]
 
 
 def _facts(traces: Traces, prices: Prices | None) -> Iterator[_Fact]:

@@ -4,7 +4,12 @@ How often a verdict says otherwise than the outcome is bounded by how often trac
 passes everything does so in a fifth. The two parts add up to 1 for every verdict that knows nothing of the outcome,
 whether it passes all, fails all or throws a coin, and to 0 for one that is always right. 1 less the sum is Youden's J.
 
-Reference: Youden 1950, Index for rating diagnostic tests.
+People look at what a verdict rejects more often. Where some traces with a verdict have no outcome, the parts are of all
+traces with one, weighted by it (`corrected_errors`): of 600 traces a judge passed 11 % of failures that people had
+seen, and 57 % of all.
+
+References: Youden 1950, Index for rating diagnostic tests; Begg and Greenes 1983, Assessment of diagnostic tests when
+disease verification is subject to selection bias.
 """
 
 from __future__ import annotations
@@ -16,11 +21,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from credit.doctor.prevalence import corrected_errors
 from credit.doctor.verdict_channels import outcome_name, reference_channel, said_yes, verdict_channels
 from credit.doctor.youden_interval import youden_interval
 from credit.reports.tasks import task_ids
-from graphs.task_means import LEVEL
-from graphs.text import apart, part_of, printable
+from graphs.task_means import LEAST_TASKS, LEVEL
+from graphs.text import apart, part_of, percent, printable
 from graphs.traces.batch import Traces
 
 __all__ = ["MOST_WRONG", "Part", "VerdictErrors", "kinds_by", "plain_verdict", "verdict_errors", "wrong_parts"]
@@ -29,6 +35,8 @@ MOST_TOLD = 3  # systems in a sentence
 MOST_WRONG = 0.5
 """Sum of the two parts above which a verdict says little: half of what one without any information has."""
 
+SAME = 0.005
+"""Of a part that is weighted, by how much counts may tell another one and stand in its place."""
 NARROW = 0.15
 """Half the interval of a verdict that may lie on either side of the limit, below which it is described: it then has
 neither all points nor none, and more traces would hardly change what is known."""
@@ -63,6 +71,8 @@ class VerdictErrors:
       interval: of 1 less the sum (`youden_interval`).
       against: the reward by which traces failed and succeeded (`reference_channel`); "" for the outcome.
       by_outcome: the same, held against the outcome, where `against` is another; None elsewhere.
+      judged: of all traces with a verdict, those without an outcome too: int [m].
+      passes: which of these it passes: bool [m].
     """
 
     name: str
@@ -76,6 +86,17 @@ class VerdictErrors:
     interval: tuple[float, float] = (math.nan, math.nan)
     against: str = ""
     by_outcome: VerdictErrors | None = None
+    judged: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, int))
+    passes: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, bool))
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the parts are of more traces than those with an outcome, and the counts of these tell others."""
+        passed, failed, refused, succeeded = self.counts()
+        told = ((self.passed.share, passed, failed), (self.refused.share, refused, succeeded))
+        return len(self.judged) > len(self.rows) and any(
+            of and not abs(part - some / of) < SAME for part, some, of in told
+        )
 
     @property
     def found(self) -> bool | None:
@@ -138,8 +159,7 @@ class VerdictErrors:
           sure: as of `plain_verdict`.
         """
         one, system = self._telling()
-        told = f"{plain_verdict(self.name + system, self.found, sure, one.in_part)} {one.passes()}, a difference of "
-        told += one._points(" percentage point")
+        told = f"{plain_verdict(self.name + system, self.found, sure, one.in_part)} {one._worth(' percentage point')}"
         if not outcome:
             return f"{told}. A perfect verdict has 100, a coin 0."
         told += "; full agreement has 100, a coin 0."
@@ -156,10 +176,12 @@ class VerdictErrors:
         """
         one, system = self._telling()
         passed, failed, refused, succeeded = one.counts()
+        told = plain_verdict(printable(self.name, 60) + system, self.found, sure, one.in_part)
+        if one.weighted:
+            return f"{told} {one._worth(' percentage point' * first)}"
         bad, right = kinds_by(self.against) if first else ("", "")
         parts = f"{part_of(passed, failed, bad)} and {part_of(succeeded - refused, succeeded, right)}"
-        told = f"{plain_verdict(printable(self.name, 60) + system, self.found, sure, one.in_part)} passes {parts}"
-        return f"{told}, a difference of {one._points(' percentage point' * first)}"
+        return f"{told} passes {parts}, a difference of {one._points(' percentage point' * first)}"
 
     def _telling(self) -> tuple[VerdictErrors, str]:
         """The traces that decide what it is worth, all or of a system, and which system, in words."""
@@ -174,25 +196,38 @@ class VerdictErrors:
     def told(self) -> str:
         """The sentences on it."""
         few = "; these traces are too few to be sure" * (self._alone is None and not self.in_part)
-        told = f"{self.name} {self.passes()}, a difference of {self._points(' percentage point')}"
+        told = f"{self.name} {self._worth(' percentage point')}"
         told += f". A perfect verdict has 100, a coin 0{few}"
         deciding = [] if self.found is False else self.systems.items()
         alike = [name for name, one in deciding if (one._says_little if self.found else one._seems_little)]
         few = ", too few to be sure" * (self.found is None)
         more = [
-            f"Of system {printable(name, 60)} it {one.passes()}, a difference of {one._points()}{few}"
+            f"Of system {printable(name, 60)} it {one._worth()}{few}"
             for name, one in self.systems.items()
             if name in alike[:MOST_TOLD]
         ]
         return ". ".join([told, *more]) + "; …" * (len(alike) > MOST_TOLD)
 
-    def passes(self) -> str:
-        """How many failed traces it passes, and how many succeeded ones it passes and rejects."""
+    def parts(self) -> str:
+        """How many failed traces it passes, and how many succeeded ones it passes and rejects; of all traces, in
+        parts."""
         passed, failed, refused, succeeded = self.counts()
         rejects = f"it rejects {refused}" * bool(succeeded)
         bad, right = kinds_by(self.against)
+        if self.weighted:
+            kinds = bad, f"{'those ' * bool(self.against)}{right}"
+            shares = zip((self.passed.share, 1 - self.refused.share), kinds, strict=True)
+            parts = " and ".join(f"{percent(share)} of {kind}" for share, kind in shares if math.isfinite(share))
+            if not parts:
+                return f"{'passes' if passed + succeeded == refused else 'rejects'} no trace with an outcome"
+            return f"passes {parts} (of all {len(self.judged)}, weighted by its verdict)"
         good = part_of(succeeded - refused, succeeded, right, rejects)
         return f"passes {part_of(passed, failed, bad)} and {good}"
+
+    def _worth(self, unit: str = "") -> str:
+        """What it passes, and the difference."""
+        told = self.parts()
+        return told if self.both.high - self.both.low == 2 else f"{told}, a difference of {self._points(unit)}"
 
     def _points(self, unit: str = "") -> str:
         """How much more of the succeeded traces it passes than of the failed ones, in hundredths: Youden's J."""
@@ -218,6 +253,7 @@ class VerdictErrors:
                 name: part._asdict() | {"share": part.share if math.isfinite(part.share) else None}
                 for name, part in (("passed", self.passed), ("refused", self.refused), ("both", self.both))
             },
+            "judged": len(self.judged),
             "interval": None if math.isnan(self.interval[0]) else [*self.interval],
             "found": self.found, "told": self.told(),
             "systems": {name: one.as_json() for name, one in self.systems.items()},
@@ -295,37 +331,67 @@ def verdict_errors(traces: Traces, success_at: float | None = None, *, by_outcom
     stated = np.array([name or "" for name in traces.traces["system"].to_pylist()], object)
     found = []
     for name, verdict in channels.items():
-        rows = np.flatnonzero(np.isfinite(outcome[: len(verdict)]) & np.isfinite(verdict))
-        passes, good = (said_yes(of[rows]) for of in (verdict, outcome))
+        judged = np.flatnonzero(np.isfinite(verdict))
+        known = np.isfinite(outcome[judged])
+        passes, good = said_yes(verdict[judged]), said_yes(outcome[judged[known]])
         if success_at is not None and not against:
-            good = outcome[rows] >= success_at
+            good = outcome[judged[known]] >= success_at
         elif success_at is not None and name == own:
-            passes = verdict[rows] >= success_at
-        if not len(rows) or good is None or passes is None:
+            passes = verdict[judged] >= success_at
+        if not known.any() or good is None or passes is None:
             continue
 
-        systems, level = sorted({*stated[rows].tolist()} - {""}), LEVEL / len(channels)
+        systems, level = sorted({*stated[judged[known]].tolist()} - {""}), LEVEL / len(channels)
+        succeeded = np.zeros(len(judged), bool)
+        succeeded[known] = good
+
+        columns = np.stack([judged, passes, known, succeeded, task[judged]])
         if len(systems) < 2:
-            found.append(_errors(name, rows, good, passes != good, task, level, against))
+            found.append(_errors(name, columns, level, against))
             continue
-        of = {system: stated[rows] == system for system in systems}
         each = {
-            system: _errors(
-                name, rows[some], good[some], (passes != good)[some], task, level / 2 / len(systems), against
-            )
-            for system, some in of.items()
+            system: _errors(name, columns[:, stated[judged] == system], level / 2 / len(systems), against)
+            for system in systems
         }
-        one = _errors(name, rows, good, passes != good, task, level / 2, against)
-        found.append(dataclasses.replace(one, systems=each))
+        found.append(dataclasses.replace(_errors(name, columns, level / 2, against), systems=each))
     found = [dataclasses.replace(one, by_outcome=beside.get(one.name)) for one in found]
     return sorted(found, key=lambda one: (against != "" and one.name != own, -one.worst.both.low))
 
 
-def _errors(
-    name: str, rows: np.ndarray, good: np.ndarray, wrong: np.ndarray, task: np.ndarray, level: float, against: str
-) -> VerdictErrors:
-    parts, interval = wrong_parts(wrong, good, task[rows], level), youden_interval(wrong, good, task[rows])
-    return VerdictErrors(name, rows, good, wrong, *parts, interval=interval, against=against)
+def _errors(name: str, columns: np.ndarray, level: float, against: str) -> VerdictErrors:
+    judged, passes, known, good, task = (*columns[:1], *(columns[1:4] > 0), columns[4])
+    succeeded, wrong, of = good[known], (passes != good)[known], task[known]
+    if known.all():
+        parts, interval = wrong_parts(wrong, succeeded, of, level), youden_interval(wrong, succeeded, of)
+    else:
+        parts, interval = _of_all(~good & known, known, passes, task, level)
+        if min(len(np.unique(of[kind])) for kind in (succeeded, ~succeeded)) < LEAST_TASKS:
+            interval = math.nan, math.nan
+    return VerdictErrors(
+        name, judged[known], succeeded, wrong, *parts, interval=interval, against=against, judged=judged, passes=passes
+    )
+
+
+def _of_all(
+    failed: np.ndarray, known: np.ndarray, passes: np.ndarray, task: np.ndarray, level: float
+) -> tuple[tuple[Part, Part, Part], tuple[float, float]]:
+    """`wrong_parts` and `youden_interval` of all traces with a verdict, where some have no outcome."""
+    if (found := corrected_errors(failed, known, passes, task)) is None:
+        nothing = Part(math.nan, 0.0, 1.0)
+        return (nothing, nothing, Part(math.nan, 0.0, 2.0)), (math.nan, math.nan)
+
+    def part(share: float, likely: np.ndarray) -> Part:
+        low, high = np.quantile(likely, (level, 1 - level)).tolist()
+        return Part(share, min(low, share), max(high, share))
+
+    both = found.likely.sum(axis=0)
+    low, high = (1 - np.quantile(both, (1 - LEVEL / 2, LEVEL / 2))).tolist()
+    sum_ = found.passed + found.refused
+    passed, refused = map(part, (found.passed, found.refused), found.likely)
+    return (passed, refused, part(sum_, both)), (
+        min(low, 1 - sum_),
+        max(high, 1 - sum_),
+    )  # a prior's may leave an end out
 
 
 def wrong_parts(wrong: np.ndarray, good: np.ndarray, task: np.ndarray, level: float) -> tuple[Part, Part, Part]:

@@ -48,7 +48,10 @@ NAMES = frozenset({"reward", "rewards", "score", "scores", "outcome", "return", 
 _OF_EPISODE = re.compile(r"^traces\[\d+\]\.")
 """What stands before the fields of one agent's trace of an episode."""
 
-_SPOILT = frozenset({"inconsistent-reward", "non-finite-reward"})
+UNLIKE = "inconsistent-reward"
+"""The kind of a trace whose rows state several outcomes: which is it, nobody knows, and often none is 0."""
+
+_SPOILT = frozenset({UNLIKE, "non-finite-reward"})
 """Kinds of problems that refuse a trace for its outcome, whatever its column is called; others do at its key."""
 
 OF_TABLES = frozenset(
@@ -197,6 +200,7 @@ def action_counts(traces: Traces) -> dict[str, int]:
     keys = [_OF_EPISODE.sub("", problem.field).partition(".")[0].lower() for problem in lost]
     spoilt = [p for p, key in zip(lost, keys, strict=True) if p.kind in _SPOILT or {p.about, key} & NAMES]
     others["refused, traces"] = sum({problem.trace: problem.count for problem in spoilt}.values())  # of several rows
+    others["unlike, traces"] = sum({p.trace: p.count for p in spoilt if p.kind == UNLIKE}.values())
     return {name: number for name, number in others.items() if number} | {
         f"{side}, {what}": int(number)
         for side, of in (("scored", count[scored]), ("unscored", count[unscored]))
@@ -216,12 +220,19 @@ def left_out(counts: Mapping[str, int]) -> str:
       >>> left_out({"scored, traces": 5, "unscored, traces": 1})
       '1 of 6 traces has no outcome, as a killed run: left out, with no advantage and in no baseline; if these failed, \
 give them an outcome, such as 0'
+      >>> left_out({"scored, traces": 5, "refused, traces": 2, "unlike, traces": 2})
+      '2 traces were refused for the outcome, left out as one without: state each outcome once, with null, not 0, in \
+the other rows'
     """
-    n, scored, refused = (counts.get(f"{which}, traces", 0) for which in ("unscored", "scored", "refused"))
+    sides = ("unscored", "scored", "refused", "unlike")
+    n, scored, refused, unlike = (counts.get(f"{which}, traces", 0) for which in sides)
     if not scored:
         return ""
     which = f"{counted(refused, 'trace')} {'was' if refused == 1 else 'were'} refused for the outcome"
-    lost = f"{which}, left out as one without: if these failed, give them an outcome, such as 0" if refused else ""
+    hints = ["state each outcome once, with null, not 0, in the other rows"] if unlike else []
+    if refused > unlike:
+        hints.append(f"if {'others' if unlike else 'these'} failed, give them an outcome, such as 0")
+    lost = f"{which}, left out as one without: {'; '.join(hints)}" if refused else ""
     return "; ".join(filter(None, (_without(n, scored, counts), lost)))
 
 

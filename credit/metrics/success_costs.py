@@ -128,7 +128,12 @@ def known_costs(traces: Traces, metric: str, prices: Prices | None = None) -> tu
 
 
 def success_line(
-    costs: Sequence[SuccessCost], shared: int | None = None, others: Sequence[SuccessCost] = (), *, within: bool = False
+    costs: Sequence[SuccessCost],
+    shared: int | None = None,
+    others: Sequence[SuccessCost] = (),
+    *,
+    within: bool = False,
+    weighted: str = "",
 ) -> str:
     """What a success cost in each unit, in words, and what traces without an outcome cost; "" where no unit has both.
 
@@ -137,6 +142,7 @@ def success_line(
       shared: of how many tasks, which all units have, 0 for all tasks, with weights; None without them.
       others: the same of traces without an outcome in other tasks.
       within: whether weights hold units to kinds of tasks.
+      weighted: the verdict by which successes are those of all traces; "" of those with an outcome.
     """
     words = {"money": "money for a success", "logged_money": "logged cost of a success"}
     parts, without, alone = [], [], len({one.unit for one in costs}) == 1
@@ -150,7 +156,10 @@ def success_line(
                 lost = at_least(amount(one.lost, 4), not one.lost_whole)
                 without.append(f"{where}{counted(one.unscored, 'trace')}{whose} without an outcome cost {lost}")
     of_tasks = f"the {counted(shared, 'task')} with outcomes on both sides" if shared else "all tasks with an outcome"
-    over = "" if shared is None else f", by means over {of_tasks}{', within kinds of task' * within}"
+    if weighted:
+        of_tasks = f"the {counted(shared, 'task')} of both sides" if shared else "all tasks"
+    of_tasks += ", within kinds of task" * within + f", successes weighted by {weighted}" * bool(weighted)
+    over = "" if shared is None else f", by means over {of_tasks}"
     some = any(one.low is not None for one in costs if one.cost and one.traces)
     spread = " (95 % intervals)" if some and not alone else ""
     return "; ".join([f"{'; '.join(parts)}{over}{spread}", *without]) if parts else ""

@@ -41,6 +41,7 @@ from credit.sides.sides_in_time import apart_in_time
 from credit.sides.task_kind_changes import costs_of_kinds, task_kind_changes
 from credit.sides.tool_failures import emptier_tools, tool_failures
 from credit.sides.verdict_changes import held_to_reference, verdict_changes
+from credit.sides.weighted_outcomes import weighted_outcomes
 from graphs.errors import UNREAD_OUTCOME
 from graphs.traces.batch import Traces
 
@@ -66,7 +67,9 @@ def compare_sides(
     """
     kept = sides.side >= 0
     measured = {name: metric for name, metric in measured.items() if name not in OF_CREDIT}
-    task = task_ids(traces)
+    task, known_outcomes = task_ids(traces), measured
+    of_all = {name: weighted_outcomes(traces, measured[name], sides.side) for name in FIRST if name in measured}
+    measured = measured | {name: of.metric for name, of in of_all.items()}
     whole = of_like_parts(of_whole_runs(traces, measured, kept), sides.side)
     whole = of_unchosen(whole, sides.side, task)
     untold = untold_runs(traces, measured, sides.side)
@@ -88,7 +91,7 @@ def compare_sides(
     unread = tuple(unread_outcomes(traces, success_at, sides.unread, sides.heads, sides.side))
     unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads))
     success, calls, took = measured["success"].value, facts.calls, facts.durations
-    known = np.isfinite(success)
+    known, failed = np.isfinite(success), known_outcomes["success"].value
     shared = np.intersect1d(*(task[known & (sides.side == one)] for one in (0, 1)))
     # Tasks of one side may be harder, and dearer.
     of_shared = np.isin(task, shared) | (len(shared) == 0)
@@ -103,15 +106,15 @@ def compare_sides(
     unplaced = len(refused - {"", *traces.traces["trace"].to_pylist(), *sides.unread, *told})
     found = SideComparison(sides, rows, bounds, lost, task, apart, same, unread, unscored, unplaced, paid, len(shared))
     agents = agents_of_costs(traces, sides, rows, told_tasks, prices, facts)
-    outcome = np.full(len(task), np.nan) if judged is None else measured[judged].value
+    outcome = np.full(len(task), np.nan) if judged is None else known_outcomes[judged].value
     teams = tuple(team_changes(traces, outcome, sides.side))
     asked_of = ([judged] if judged else [], [*costs_of_kinds(rows)])
     families = ({name: whole[name] for name in names} for names in asked_of)
     of_kinds = [row for family in families for row in task_kind_changes(kinds, sides.side, task, family, untold)]
     failing = tuple(tool_failures(traces, sides.side, calls, untold))
     failures = tuple(
-        (int((success[rows] < 1).sum()), int(rows.sum()))
-        for of in (known, known & np.isin(task, shared))
+        (int((failed[rows] < 1).sum()), int(rows.sum()))
+        for of in (np.isfinite(failed), np.isfinite(failed) & np.isin(task, shared))
         for rows in (of & (sides.side == one) for one in (0, 1))
     )
     found = dataclasses.replace(
@@ -136,7 +139,10 @@ def compare_sides(
     judge, events = outcome_name(traces), owned_events(calls) | {"tool_calls": np.flatnonzero(call_mask(traces))}
     events[WALL_CLOCK] = np.flatnonzero(np.isfinite(took.event))
     rows, of_kinds = (
-        [held_to_reference(row, judge, found.verdicts) if row.metric in FIRST else row for row in of]
+        [
+            of_all[row.metric].told_of(held_to_reference(row, judge, found.verdicts)) if row.metric in FIRST else row
+            for row in of
+        ]
         for of in (found.rows, found.kinds)
     )
     for i, row in enumerate(rows):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from credit.doctor.verdict_channels import own_channel, verdict_channels
+from credit.doctor.verdict_channels import own_channel, verdict_channels, with_outcomes
 from credit.methods.absent_outcomes import by_people, unread_words
 from credit.reports.task_kinds import task_kinds
 from credit.reports.trace_numbers import TraceMetric, numbered
 from credit.sides.chosen_sides import Sides
 from credit.sides.shown_changes import shown
 from credit.sides.side_differences import side_differences
+from credit.sides.side_rows import SideDifference
 from credit.sides.side_words import short
+from credit.sides.weighted_outcomes import weighted_outcomes
 from graphs.logs.read_logs import DEFAULT_CHANNEL
 from graphs.task_means import LEAST_TASKS
 from graphs.text import counted, printable
@@ -48,16 +50,21 @@ def other_outcomes(traces: Traces, sides: Sides | None = None, changed: str = ""
     channels = {name: of for name, of in verdict_channels(traces).items() if f" {printable(name, 60)} " not in changed}
     known = {name: int(np.isfinite(number).sum()) for name, number in channels.items()}
     named = sorted(known, key=lambda one: (one not in traces.by_people, -known[one]))[:MOST]
-    metrics = {name: _metric(channels[name]) for name in named}
-    rows = [] if sides is None else side_differences(traces, metrics, sides.side)
+    rows = list[SideDifference]()
+    if sides is not None:
+        of = {name: with_outcomes(traces, channels[name].astype(np.float64)) for name in named}
+        metrics = {name: weighted_outcomes(of[name], _metric(channels[name]), sides.side) for name in named}
+        found = side_differences(traces, {name: one.metric for name, one in metrics.items()}, sides.side)
+        rows = [metrics[row.metric].told_of(row) for row in found]
     changes = {row.metric: row for row in rows if row.tasks >= LEAST_TASKS}
     told, several = [], len(task_kinds(traces)[0]) > 1
     for name in named:
         whose = f" ({who})" if (who := by_people(known[name], traces.by_people.get(name, 0))) else ""
         said = f"mean {short(float(np.nanmean(channels[name])))}"
         if row := changes.get(name):
-            of = counted(row.tasks, "task")
-            said = f"{row.means()} {f'on {of} of both' if row.paired else f'over {of}'}, {row.says(brief=True)}"
+            over = counted(row.tasks, "task")
+            where = f"on {over} of both" if row.paired else f"over {over}"
+            said = f"{row.means()} {where}, {row.says(brief=True)}"
             said += " of all kinds together" * (several and not row.is_told)  # one may have changed
         elif sides is not None:
             said += f", {shown()}"

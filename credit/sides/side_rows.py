@@ -115,6 +115,7 @@ class SideDifference:
       judge: why it may be the judge of outcomes that changed (`held_to_reference`); "" where nothing says so.
       within: how many kinds of tasks it is compared within (`compared_in`), since no task is on both sides; 0 where it
         is compared within none.
+      weighted: of `FIRST`, the verdict by which outcomes are those of all traces (`weighted_outcomes`); "" elsewhere.
     """
 
     metric: str
@@ -149,6 +150,7 @@ class SideDifference:
     here: float | None = None
     judge: str = ""
     within: int = 0
+    weighted: str = ""
 
     def corrected(self, p: float, here: float, rows: int) -> SideDifference:
         """The same where it is one of so many tests; p and here are NaN where there is none."""
@@ -292,8 +294,9 @@ class SideDifference:
         return f"by geometric means {'within kinds of task' if self.within else 'over tasks'}"
 
     def means(self) -> str:
-        """Both means, and whether they are within kinds of tasks."""
-        return first_to_second(self.first, self.second) + " within kinds of task" * bool(self.within)
+        """Both means, whether they are within kinds of tasks, and by what they are weighted."""
+        by = f", weighted by {self.weighted}" if self.weighted and not self.kind else ""
+        return first_to_second(self.first, self.second) + " within kinds of task" * bool(self.within) + by
 
     def told(self, said: Collection[str] = ()) -> str:
         """Both means, and whether they are of these tasks only; `place` once in a sentence that `said` it."""

@@ -8,15 +8,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from credit.doctor.prevalence import of_all
 from credit.doctor.verdict_errors import VerdictErrors
 from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
+from credit.reports.trace_numbers import numbered
 from credit.sides.shown_changes import shown
 from credit.sides.side_rows import SideDifference
+from credit.sides.side_tests import compare_metric
 from credit.sides.side_words import MOST_TOLD, up_to
 from graphs.dealing import Dealt, dealt
 from graphs.task_means import LEVEL, holm
-from graphs.text import natural_key, part_of, printable, signed
+from graphs.text import apart, natural_key, part_of, percent, printable, signed
 from graphs.traces.batch import Traces
 
 __all__ = ["VerdictChange", "held_to_reference", "told_changes", "verdict_changes", "verdicts_by_system"]
@@ -43,6 +46,7 @@ class VerdictChange:
       tests: how many `p` is corrected for.
       against: as of `VerdictErrors`.
       of_any: p alone over tasks of any kind, which may show more.
+      shares: the parts of all traces with a verdict, weighted by it, where some of these have no outcome; else NaN.
     """
 
     verdict: str
@@ -56,6 +60,7 @@ class VerdictChange:
     tests: int = 1
     against: str = ""
     of_any: float = 1.0
+    shares: tuple[float, float] = (math.nan, math.nan)
 
     def raised(self, times: float, parts: int) -> VerdictChange:
         """The same with its p-value so many times as large, as of one part of several."""
@@ -74,10 +79,18 @@ class VerdictChange:
 
     def told(self) -> str:
         """The counts of both sides, and what the test says; the difference over tasks where counts go another way."""
+        if math.isfinite(self.shares[0]):
+            return f"{self.name} {self.parts()}, weighted by its verdict, {self.says()}"
         sides = [part_of(*of) for of in zip(self.wrong, self.traces, strict=True)]
         before, after = (some / every for some, every in zip(self.wrong, self.traces, strict=True))
         unlike = self.stands_out and (after - before) * self.difference <= 0
         return f"{self.name} {' to '.join(sides)}{f', by task {signed(self.difference, 2)}' * unlike}, {self.says()}"
+
+    def parts(self) -> str:
+        """Of each side, in how many of these traces it is wrong, or the weighted part."""
+        if math.isfinite(self.shares[0]):
+            return " to ".join(apart(self.shares, percent, 0))
+        return " to ".join(f"{some} of {of}" for some, of in zip(self.wrong, self.traces, strict=True))
 
     def says(self) -> str:
         """Whether a change is shown."""
@@ -98,6 +111,10 @@ def verdict_changes(
     have the other sign, and a task of one side might be of the other one's of its kind (`graphs.dealing.dealt`): runs
     of a task may all be misjudged alike. Where a task has more traces on one side, the larger p counts, of this and of
     traces that were dealt otherwise within tasks. P-values are corrected together.
+
+    Where traces with a verdict have no outcome, all of them are compared as `compare_metric` does, by what each adds to
+    the part of its side, weighted by the verdict in that side (`of_all`): p + (w − p) y / ȳ, with p the part, w whether
+    the verdict is wrong if the trace is of the kind, and y the number of it.
 
     Args:
       errors: of `verdict_errors`.
@@ -136,9 +153,8 @@ def held_to_reference(row: SideDifference, outcome: str, changes: Sequence[Verdi
             does, said = ("fail", "passes") if one.succeeded else ("pass", "rejects")
             does = f"{does}{'es' * (not one.succeeded) or 's'}" if one.stands_out else f"may {does}"
             more = "more" if one.difference > 0 else "less"
-            counts = " to ".join(f"{some} of {of}" for some, of in zip(one.wrong, one.traces, strict=True))
             judge, against = (printable(name, 60) for name in (outcome, one.against))
-            return dataclasses.replace(row, judge=f"{judge} {does} {more} of what {against} {said} ({counts})")
+            return dataclasses.replace(row, judge=f"{judge} {does} {more} of what {against} {said} ({one.parts()})")
     return row
 
 
@@ -170,6 +186,9 @@ def verdicts_by_system(traces: Traces, errors: Sequence[VerdictErrors]) -> str:
         one = next(each for each in errors if each.name == name)
         every = [(system, *one.counts(stated == system)[2 * good :][:2]) for system in names]
         parts = [f"{printable(system, 60)} {part_of(some, of)}" for system, some, of in every]
+        if any(each.weighted for each in one.systems.values()):
+            shares = {system: (each.passed, each.refused)[good].share for system, each in one.systems.items()}
+            parts = [f"{printable(system, 60)} {percent(part)}" for system, part in shares.items() if part == part]
         which = f"{_kind(name, good, against)} differ by system beyond chance, compared by task{within}"
         told.append(f"{which}: {', '.join(up_to(parts, MOST_TOLD))}")
     return "; ".join(told)
@@ -186,9 +205,12 @@ def _compared(
     errors: Sequence[VerdictErrors], side: np.ndarray, task: np.ndarray, kind: np.ndarray
 ) -> list[VerdictChange]:
     """`verdict_changes` without a correction."""
-    found = []
+    found: list[VerdictChange] = []
     for one in errors:
         sides = side[one.rows]
+        all_known = (side[one.judged] >= 0).sum() <= (sides >= 0).sum()
+        weighted = None if all_known else _weighted(one, side)
+        chosen = weighted is None and not all_known and _are_chosen(one, side)
         for good in (False, True):
             of = (one.good == good) & (sides >= 0)
             wrong, second = one.wrong[of], sides[of] == 1
@@ -197,14 +219,47 @@ def _compared(
                 tasks, kinds = task[one.rows][of], kind[one.rows][of]
                 difference, test = _tested(wrong, second, tasks, kinds)
                 of_any = _tested(wrong, second, tasks, np.zeros_like(kinds))[1].p if one.against else 1.0
-                p = test.p if test.least < LEVEL else None
+                p = test.p if test.least < LEVEL and not chosen else None
                 counts = (first, last), (every, all_)
-                found.append(
-                    VerdictChange(
-                        one.name, good, *counts, difference, p, test.least, against=one.against, of_any=of_any
-                    )
+                change = VerdictChange(
+                    one.name, good, *counts, difference, p, test.least, against=one.against, of_any=of_any
                 )
+                found.append(change if weighted is None else _of_all(change, *weighted[good], side, task, kind))
     return found
+
+
+def _are_chosen(one: VerdictErrors, side: np.ndarray) -> bool:
+    """Whether the verdict decides which of its traces have an outcome, beyond chance."""
+    of = side[one.judged] >= 0
+    return dealt(one.passes[of] * 1.0, np.isin(one.judged, one.rows)[of], np.zeros(of.sum(), int)).p < LEVEL
+
+
+def _weighted(one: VerdictErrors, side: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], ...] | None:
+    """Of all traces, how much each is of those that failed, and whether it passes; then of those that succeeded, and
+    whether it does not; None where `of_all` has none."""
+    outcome, passes = np.full((2, len(side)), math.nan)
+    outcome[one.rows], passes[one.judged] = one.good, one.passes
+    succeeded = of_all(outcome, passes, side)
+    return None if succeeded is None else ((1 - succeeded, passes), (succeeded, 1 - passes))
+
+
+def _of_all(
+    change: VerdictChange, of_kind: np.ndarray, wrong: np.ndarray, side: np.ndarray, task: np.ndarray, kind: np.ndarray
+) -> VerdictChange:
+    """The change weighted by the verdict in each side."""
+    added, shares = np.full(len(side), math.nan), []
+    for of in (side == 0, side == 1):
+        size = float(np.nanmean(of_kind[of]))
+        shares.append(part := float(np.nanmean((wrong * of_kind)[of])) / size)
+        added[of] = part + (wrong[of] - part) * of_kind[of] / size
+    metric = numbered(added, (np.isnan(added), "no verdict"))
+    row, of_any = (compare_metric(change.name, metric, side, task, of) for of in (kind, None))
+    if row is None or of_any is None:
+        return change
+    any_, both = 1.0 if of_any.p is None else of_any.p, (shares[0], shares[1])
+    return dataclasses.replace(
+        change, difference=row.difference, p=row.p, least=row.least or 1.0, of_any=any_, shares=both
+    )
 
 
 def _corrected(found: list[VerdictChange]) -> list[VerdictChange]:

@@ -129,9 +129,10 @@ def from_columns(
         Default: one turn an instance, since columns do not say what activated it anew (`docs/data-model.md`): where a
         method compares turns, `credit.run`, `RowAdvantages` and `rows.gather` warn.
       order: the place of each row within its trace, integers, floats or times. Agents whose rows have one place act at
-        once: the `event_reward` of each row counts for all of them, and they stand by the agents' names. An agent's
-        rows of one place keep the order given. Some methods read who comes next, as `gae` with a discount; of these
-        `credit.run`, `RowAdvantages` and `rows.gather` warn where agents act at once.
+        once, and stand by the agents' names: what was earned from there on has the `event_reward` of all of them, and
+        methods that take each row's own, as `dr_mas`, keep it so. An agent's rows of one place keep the order given.
+        Some methods read who comes next, as `gae` with a discount; of these `credit.run`, `RowAdvantages` and
+        `rows.gather` warn where agents act at once.
         Default: rows stand one after the other, in the order given.
       event_type: the type of each row, a name or number of `EventType`. Default: `message`.
       action: whether a policy of the team chose the row. Default: by its type, as `EventType` members of

@@ -127,8 +127,9 @@ def gae(
     only: an event reward of a frozen agent is part of the r_t of the trainable action before it.
 
     Args:
-      value: float [E], V of the state before each action; NaN where the log has none. An action that reads a missing
-        value is invalid: at λ = 1 its own, at λ = 0 also the next, else also any later one of its chain.
+      value: float [E], V of the state before each action; NaN where the log has none. An action is invalid that reads
+        a missing one: at λ = 1 it reads its own, at λ = 0 also that of the next action, else of all later ones of its
+        chain.
       graph: the batch.
       reward: float [T], outcome of each trace; NaN where a trace has none.
       event_reward: float [E], rewards at single events besides the outcome, or None. NaN counts as 0.

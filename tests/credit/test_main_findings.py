@@ -72,7 +72,7 @@ def test_the_page_and_the_summary_begin_with_the_same_lines(log: Path, sides: bo
     assert shown == told and len(told) <= MOST
     by = {one["name"]: one["told"] for one in told}
     assert [*by] == ["What failed", "What changed from v1 to v2", "What went wrong most", "What else went wrong",
-                     "What a verdict is worth", "What was lost"]  # fmt: skip
+                     "What a verdict is worth", "What it costs"]  # fmt: skip
     assert by["What failed"] == (
         "128 of 256 traces with an outcome failed, 50 % (95 % interval 44 to 56 %). "
         "v1 64 of 128 (50 %), v2 64 of 128 (50 %). Failed by kind of task: "
@@ -87,7 +87,8 @@ def test_the_page_and_the_summary_begin_with_the_same_lines(log: Path, sides: bo
         "checker says little: it passes 112 of 128 failed traces (88 %) and 128 of 128 succeeded ones "
         "(100 %; it rejects 0), a difference of 12 percentage points (95 % interval "
     )
-    failed, repeated = by["What was lost"].removesuffix(".").split(". ")
+    dearest, failed, repeated = by["What it costs"].removesuffix(".").split(". ")
+    assert dearest.startswith("59 % of the money at the given prices (") and dearest.endswith(") went to lead")
     assert failed.endswith("went into failed traces")
     assert "went into calls that repeat a failed call or a loop" in repeated
     printed = CliRunner().invoke(cli, call, catch_exceptions=False).stdout.splitlines()

@@ -10,7 +10,6 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
-from credit.doctor.prevalence import failure_rate
 from credit.doctor.selected_outcomes import selected_outcomes
 from credit.page.findings import Findings
 from credit.page.overview import overview
@@ -44,7 +43,8 @@ def test_feedback_of_some_is_told_to_be_of_these(tmp_path: Path) -> None:
     assert told.startswith("They differ from those without one beyond chance: judge passes")
     for some, of in zip(counts, (known, ~known), strict=True):
         assert f"{some} of {of.sum()} ({100 * some / of.sum():.0f} %)" in told
-    assert "; events " in told and " %) of all 400 failed; if by chance, or for what" in told
+    assert "; events " in told and "If thumb was given by chance, or for what judge says, 39 % (95 " in told
+    assert "given for how a run went" not in told  # of 9 logs in which people read verdicts it was below all truths
     write(traces, log := tmp_path / "log.jsonl")
     said = CliRunner().invoke(cli, ["summary", str(log), "--reward-channel", "thumb"], catch_exceptions=False).stdout
     assert "\n  ".join(["\nTraces with an outcome:", *lines]) in said
@@ -57,7 +57,7 @@ def test_without_a_verdict_what_else_differs_is_told() -> None:
     assert told.startswith("They differ from those without one beyond chance: events 4.") and "of all" not in told
 
 
-def test_both_rates_stand_with_what_they_assume_whichever_reward_is_the_outcome(tmp_path: Path) -> None:
+def test_the_rate_stands_with_what_it_assumes_whichever_reward_is_the_outcome(tmp_path: Path) -> None:
     """Of one log 19 % failed by people's verdicts and 24 % by the judge's: each assumed another choice of runs."""
     traces = thumbs(np.random.default_rng(0), 400, (0.7, 0.3))
     write(traces, log := tmp_path / "log.jsonl")
@@ -65,8 +65,10 @@ def test_both_rates_stand_with_what_they_assume_whichever_reward_is_the_outcome(
     for channel in ("thumb", "judge"):
         call = ["summary", str(log), "--reward-channel", channel]
         said = CliRunner().invoke(cli, call, catch_exceptions=False).stdout
-        found.append(said.lower().partition("if thumb was given for how a run went, ")[2].partition("\n")[0])
-    assert found[0] == found[1] and "of all 400 failed; if by chance, or for what judge says, 39 % (95 " in found[0]
+        found.append(
+            said.lower().partition("if thumb was given by chance, or for what judge says, ")[2].partition("\n")[0]
+        )
+    assert found[0] == found[1] and found[0].startswith("39 % (95 % interval ")
 
 
 def test_the_numbers_that_are_shown_are_those_that_were_tested() -> None:
@@ -90,30 +92,3 @@ def test_outcomes_that_were_given_at_random_differ_in_nothing(draws: int) -> Non
     rng = np.random.default_rng(1)
     found = sum(selected_outcomes(thumbs(rng, 120, (0.4, 0.4))) != [] for _ in range(draws))
     assert found <= draws * 0.05 + 2 * (draws * 0.05 * 0.95) ** 0.5
-
-
-def drawn(rng: np.random.Generator, alike: float) -> tuple[np.ndarray, ...]:
-    """Which traces failed, have an outcome, and pass; and their tasks, whose runs are alike in all with this chance."""
-    tasks = int(rng.integers(80, 250))
-    task = np.repeat(np.arange(tasks), rng.integers(1, 5, tasks) if alike else 1)
-    luck = np.where(rng.random((3, len(task))) < alike, rng.random((3, tasks))[:, task], rng.random((3, len(task))))
-    failed = luck[0] < rng.uniform(0.1, 0.6)
-    passes = luck[1] < np.where(failed, rng.uniform(0.1, 0.7), rng.uniform(0.75, 0.97))
-    known = luck[2] < np.where(failed, rng.uniform(0.4, 0.8), rng.uniform(0.2, 0.4))
-    return failed, known, passes, task
-
-
-@pytest.mark.parametrize("draws", [60, pytest.param(600, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("alike", [0.0, 0.5, 1.0])
-def test_the_interval_holds_the_failures_of_all(alike: float, draws: int) -> None:
-    """Where failures are rated more often whatever the verdict was, and the verdict differs with an outcome."""
-    rng, held = np.random.default_rng(5), list[bool]()
-    while len(held) < draws:
-        failed, known, passes, task = drawn(rng, alike)
-        parts, counts = [passes[of].mean() for of in (known, ~known)], (known.sum(), (~known).sum())
-        error = (passes.mean() * (1 - passes.mean()) * sum(1 / n for n in counts)) ** 0.5
-        found = failure_rate(failed & known, known, passes, task) if abs(parts[0] - parts[1]) > 2.24 * error else None
-        if found is not None:
-            held.append(found[1] <= failed.mean() <= found[2])
-    known_to = 2 * (0.05 * 0.95 / draws) ** 0.5
-    assert 0.93 - known_to <= np.mean(held) <= 0.97 + known_to

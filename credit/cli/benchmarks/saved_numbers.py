@@ -26,13 +26,6 @@ Key = tuple[str, str, str]
 FILES = "a table that `credit bench bias`, `truth`, `snr` or `train` wrote with `--table`"
 
 
-def edited_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--edited` of commands that read results."""
-    return click.option(
-        "--edited", is_flag=True, help="Accept runs between which the module of a function of yours was edited."
-    )(command)
-
-
 class Selected(NamedTuple):
     """What a call names of the numbers of files.
 
@@ -49,6 +42,13 @@ class Selected(NamedTuple):
     numbers: list[Measured]
     edits: list[str]
     namesakes: list[str]
+
+
+def edited_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--edited` of commands that join files."""
+    return click.option(
+        "--edited", is_flag=True, help="Accept runs between which the module of a function of yours was edited."
+    )(command)
 
 
 def saved_numbers(files: Sequence[Path], methods: Sequence[str]) -> list[tuple[Measured, str]]:
@@ -102,7 +102,7 @@ def _edits(numbers: Iterable[Measured], files: Mapping[str, str]) -> list[str]:
     for number in numbers:
         for name in filter(None, (number.method, number.less, number.world)):
             module, sign, _ = _function(name, number.source).partition(":")
-            if sign and (text := re.search(rf"({module.split('.')[-1]}|__init__)[.]py sha256 \w+", number.source)):
+            if sign and (text := re.search(rf"\b({module.split('.')[-1]}|__init__)[.]py sha256 \w+", number.source)):
                 texts.setdefault(name, {}).setdefault(text[0], files[number.source])
     return [
         f"{name} is of {' and of '.join(f'{text} in {file}' for text, file in of.items())}"

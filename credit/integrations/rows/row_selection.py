@@ -82,7 +82,8 @@ def used_rows(score: np.ndarray, trace: Any, where: Any, n: int) -> tuple[np.nda
         if partial.any():
             row = int(np.argmax(partial))
             both = [row, int(np.argmax(unscored & ran & (of_trace == of_trace[row])))]
-            raise ColumnError("reward", sorted(both), "one trace has a reward in some of its rows and NaN in others")
+            said = "one trace has a reward in some of its rows and NaN in others; expected"
+            raise ColumnError("reward", sorted(both), f"{said} its outcome in each of its rows, or NaN in all of them")
     return use, ran
 
 

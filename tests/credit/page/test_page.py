@@ -314,7 +314,8 @@ def test_the_ledger_by_level_sums_to_the_rewards(findings: Findings, parts: Any,
         amounts = [
             r["amount"]
             for r in table
-            if r["entry"] == row["entry"] and (row["name"] is None or str(r[level]) == row["name"])
+            if r["entry"] == row["entry"]
+            and (row["name"] is None or str(r[{"turn": "turn_in_trace"}.get(level, level)]) == row["name"])
         ]
         np.testing.assert_allclose(row["sum"], sum(amounts), atol=1e-12)
 

@@ -21,6 +21,7 @@ from credit.cli import cli
 from credit.cli.shared.pages import page_title
 from credit.page import Findings, Labels, PageServer, html
 from credit.page.html import page
+from credit.page.label_order import label_order
 from credit.page.labels import LabelFileError
 from graphs.errors import CreditError
 
@@ -458,27 +459,33 @@ def test_an_interrupt_ends_the_command_cleanly(tmp_path: Path) -> None:
             stop.cancel()
 
 
+def asked(findings: Findings) -> list[str]:
+    """The traces in the order in which a person is asked for their outcomes."""
+    names = findings.traces.traces["trace"].to_pylist()
+    return [names[row] for row in label_order(findings.traces)]
+
+
 @pytest.mark.slow
 def test_a_person_labels_traces_by_the_keyboard(findings: Findings, tmp_path: Path, window: Any) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="the extra `browser` is not installed")
-    path = tmp_path / "labels.jsonl"
+    path, names = tmp_path / "labels.jsonl", asked(findings)
     server = PageServer(findings, labels=Labels(path))
     for _ in served(server):
         with window(server.url) as opened:
             page, label = opened.page, opened.page.locator(".label")
             about = page.locator("#explorer .about").first
-            about.filter(has_text="t0").wait_for()
+            about.filter(has_text=names[0]).wait_for()
             quotes = [page.get_by_label(f"{which} words of the trace") for which in ("First", "Last")]  # what is judged
             assert [quote.inner_text()[:6] for quote in quotes] == ["word 0", "word 2"]
             page.get_by_role("button", name="Show the event").last.click()
             page.locator("#explorer h3", has_text="Event e2").wait_for()
             page.keyboard.press("g")  # the next trace comes without another key
-            about.filter(has_text="t1").wait_for()
+            about.filter(has_text=names[1]).wait_for()
             label.filter(has_text="1 of 4").wait_for()
             page.keyboard.press("b")
-            about.filter(has_text="t2").wait_for()
+            about.filter(has_text=names[2]).wait_for()
             page.keyboard.press("z")
-            about.filter(has_text="t1").wait_for()
+            about.filter(has_text=names[1]).wait_for()
             label.filter(has_text="1 of 4").wait_for()
             page.get_by_label("Note (write it before the answer)").fill("<img src=x onerror=alert(1)>")
             page.keyboard.press("Escape")
@@ -486,7 +493,7 @@ def test_a_person_labels_traces_by_the_keyboard(findings: Findings, tmp_path: Pa
             label.filter(has_text="2 of 4").wait_for()
             page.keyboard.press("t")  # of the third trace nobody can tell: it does not come again
             label.filter(has_text="3 of 4 traces have a label, 1 of them “cannot tell”.").wait_for()
-            about.filter(has_text="t3").wait_for()
+            about.filter(has_text=names[3]).wait_for()
             page.keyboard.press("p")
             label.filter(has_text="This trace: cannot tell.").wait_for()
             page.keyboard.press("p")
@@ -498,8 +505,10 @@ def test_a_person_labels_traces_by_the_keyboard(findings: Findings, tmp_path: Pa
             assert axe.Axe().run(page).response["violations"] == []
             assert opened.complaints == []
     labels = Labels(path).by_trace
-    assert {name: label.reward for name, label in labels.items()} == {"t0": 1.0, "t1": 0.25, "t2": "cannot tell"}
-    assert labels["t1"].note == "<img src=x onerror=alert(1)>"
+    assert {name: label.reward for name, label in labels.items()} == dict(
+        zip(names[:3], (1.0, 0.25, "cannot tell"), strict=True)
+    )
+    assert labels[names[1]].note == "<img src=x onerror=alert(1)>"
 
 
 @pytest.mark.slow
@@ -527,7 +536,7 @@ def test_traces_of_a_group_are_asked_one_after_another(tmp_path: Path, window: A
     runs = [record(i) | {"rewards": {}, "task_id": f"q{i % 3}"} for i in range(6)]
     runs[5]["rewards"] = {"team": 1.0}
     findings, path = Findings.of(credit.read(written(tmp_path, runs)), {}), tmp_path / "labels.csv"
-    sessions = [(["t2", "t3"], 2), (["t0", "t1", "t4", "t5"], 6)]
+    sessions = [(["t2", "t4"], 2), (["t1", "t3", "t0", "t5"], 6)]
     for names, ends in sessions:  # the second goes on where the first was left
         for client in served(PageServer(findings, labels=Labels(path))):
             with window(client.server.url) as opened:
@@ -546,7 +555,7 @@ def test_a_page_of_labels_says_which_outcomes_are_the_log_s(findings: Findings, 
         for client in served(PageServer(of, labels=Labels(tmp_path / "labels.csv"))):
             with window(client.server.url) as opened:
                 page = opened.page
-                page.locator("#explorer .about").first.filter(has_text="t0").wait_for()
+                page.locator("#explorer .about").first.filter(has_text=asked(of)[0]).wait_for()
                 assert ("The log has outcomes of 4 traces" in page.locator("#explorer").inner_text()) == has
                 assert "They are no labels" in page.locator("#explorer").inner_text() or not has
                 assert "outcome" not in page.locator("#explorer .about").first.inner_text()  # no hint to the person
@@ -636,7 +645,7 @@ def test_on_a_phone_the_answers_are_on_the_first_screen(
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="the extra `browser` is not installed")
     for client in served(PageServer(findings, labels=Labels(tmp_path / "labels.csv"))):
         with window(client.server.url, size=(390, 844), theme=theme) as opened:
-            opened.page.locator("#explorer .about").first.filter(has_text="t0").wait_for()
+            opened.page.locator("#explorer .about").first.filter(has_text=asked(findings)[0]).wait_for()
             for name in ("Good: 1", "Bad: 0", "Cannot tell", "Undo"):
                 box = opened.page.get_by_role("button", name=name).bounding_box()
                 assert box is not None and box["y"] + box["height"] <= 844 and box["x"] + box["width"] <= 390, name

@@ -22,7 +22,10 @@ TOOLS = ("search_kb", "get_profile", "track_parcel")
 
 
 def timed(
-    path: Path, seconds: Callable[[str, int], float], model: Callable[[str, int], float] = lambda agent, i: 1.0
+    path: Path,
+    seconds: Callable[[str, int], float],
+    model: Callable[[str, int], float] = lambda agent, i: 1.0,
+    tasks: int = 60,
 ) -> Path:
     """60 runs of two versions in which one of three agents calls its tool twice, with what each call takes."""
     rng, lines = np.random.default_rng(0), []
@@ -41,7 +44,7 @@ def timed(
                 events.append({"id": f"r{k}", "type": "tool_result", "agent": name, "tool": tool, "t": now})
                 edges.append({"src": f"m{k}", "dst": f"c{k}", "type": "temporal"})
                 edges.append({"src": f"c{k}", "dst": f"r{k}", "type": "return"})
-        line = trace(f"t{i}", f"q{i}", float(i % 5 > 0), events=events, edges=edges, system=f"v{i % 2}")
+        line = trace(f"t{i}", f"q{i % tasks}", float(i % 5 > 0), events=events, edges=edges, system=f"v{i % 2}")
         lines.append(line | {"costs": {}})
     return write(path, lines)
 
@@ -90,11 +93,13 @@ def test_tools_of_one_long_tail_are_not_named(tmp_path: Path) -> None:
 
 def test_whose_the_longest_event_is_stands_beside_it(tmp_path: Path) -> None:
     """13 seconds stood where to look first, and not of what."""
-    log = timed(tmp_path / "x.jsonl", lambda tool, i: 0.7 if i % 5 else 8.7 + (tool == "track_parcel"))
+    log = timed(tmp_path / "x.jsonl", lambda tool, i: 0.7 if i % 5 else 8.7 + (tool == "track_parcel"), tasks=12)
     told = run("summary", log).stdout.replace("\n", " ")
     assert re.search(r"Longest event in seconds: [\d.]+ \(a call of \w+\) in this failed trace, on average 10", told)
     assert "The difference in longest event in seconds is spread over tools and agents." in told
-    log = timed(tmp_path / "x.jsonl", lambda tool, i: 0.7, lambda agent, i: 1.0 if i % 5 or agent != "router" else 9.0)
+    log = timed(
+        tmp_path / "x.jsonl", lambda tool, i: 0.7, lambda agent, i: 1.0 if i % 5 or agent != "router" else 9.0, tasks=12
+    )
     told = run("summary", log).stdout.replace("\n", " ")
     assert " (a model call of router) in this failed trace" in told
     assert "The difference in longest event in seconds is mostly of model calls by router (" in told

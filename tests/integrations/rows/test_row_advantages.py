@@ -697,7 +697,7 @@ def test_what_cannot_be_used_is_named() -> None:
     rloo = RowAdvantages("rloo")
     cases: list[tuple[dict[str, Any], str]] = [
         ({"reward": np.array([1.0, np.inf])}, r"'reward': is infinite.*rows 1"),
-        ({"reward": np.array([1.0, np.nan]), "trace": ["a", "a"]}, "some of its rows and NaN in others.*rows 0, 1"),
+        ({"reward": np.array([1.0, np.nan]), "trace": ["a", "a"]}, "its outcome in each of its rows.*rows 0, 1"),
         ({"reward": np.array([1.0, 0.0]), "trace": ["a", "a"]}, "'reward': trace 'a' has different values"),
         ({"reward": np.array([1.0, 0.0]), "agent": ["a"]}, "'agent': has 1 rows; column 'reward' has 2"),
         ({"reward": np.zeros((2, 3))}, r"'reward': has shape \(2, 3\)"),

@@ -375,7 +375,16 @@ def test_traces_that_are_refused_for_their_outcome_leave_the_bias_open(tmp_path:
     path = written(tmp_path, "rows.csv", "trace,group,reward\n" + "".join([*rows, "x,q,nan\n", "y,q,1\ny,q,0\n"]))
     done = CliRunner().invoke(cli, ["assign", str(path), "-m", "rloo", "-o", str(tmp_path / "out.csv")])
     said = "  the policy gradient may be biased: 2 traces were refused for the outcome, left out as one without"
-    assert said in done.stderr, done.stderr
+    assert f"{said}: state each outcome once, with null, not 0, in the other rows; if others failed" in done.stderr
+
+
+def test_successes_that_are_refused_are_not_called_failures(tmp_path: Path) -> None:
+    """Of outcomes in the last row, 0 before, all successes were refused, and the hint was to give them 0."""
+    rows = [f"{group}{i},{group},{int(i % 2 and last)}\n" for group in "qr" for i in range(4) for last in (0, 1)]
+    path = written(tmp_path, "rows.csv", "trace,group,reward\n" + "".join(rows))
+    done = CliRunner().invoke(cli, ["assign", str(path), "-m", "rloo", "-o", str(tmp_path / "out.csv")])
+    assert "4 traces were refused for the outcome" in done.stderr and "null, not 0" in done.stderr
+    assert "failed" not in done.stderr
 
 
 @pytest.mark.parametrize("cell", ['"none"', "[1]", "NaN", "-Infinity", "1e300", "1" + "0" * 400])

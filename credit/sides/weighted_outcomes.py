@@ -1,0 +1,71 @@
+"""Outcomes of all traces of two sides, where people looked at some for what a verdict said of them.
+
+A judge that changed then changes which failures have an outcome: of 31 logs alike in failures five were "better".
+
+Reference: Begg and Greenes 1983, Assessment of diagnostic tests when disease verification is subject to selection bias.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+
+from credit.doctor.prevalence import of_all
+from credit.doctor.selected_outcomes import deciding_verdict
+from credit.reports.trace_numbers import TraceMetric, numbered
+from credit.sides.side_rows import SideDifference
+from graphs.traces.batch import Traces
+
+__all__ = ["WeightedOutcomes", "weighted_outcomes"]
+
+
+class WeightedOutcomes(NamedTuple):
+    """Outcomes by which sides are compared.
+
+    Attributes:
+      metric: a number of each trace, of `of_all` where a verdict decides which have an outcome.
+      verdict: its name; "" where none does, or too few of it have an outcome on a side.
+      refused: why sides are not compared then; "" elsewhere.
+    """
+
+    metric: TraceMetric
+    verdict: str = ""
+    refused: str = ""
+
+    def told_of(self, row: SideDifference) -> SideDifference:
+        """The row of these outcomes, with the verdict that weights it, or why it is no change.
+
+        Args:
+          row: of them.
+        """
+        if self.refused:
+            return dataclasses.replace(
+                row, judge=row.judge or self.refused, p=None, here=None, low=None, high=None, seen=None
+            )
+        row = dataclasses.replace(row, weighted=self.verdict)
+        if self.verdict and row.metric == "success":  # weighted parts of few may lie beyond
+            first, second = np.clip((row.first, row.second), 0, 1).tolist()
+            row = dataclasses.replace(row, first=first, second=second)
+        return row
+
+
+def weighted_outcomes(traces: Traces, outcome: TraceMetric, side: np.ndarray) -> WeightedOutcomes:
+    """The outcomes of all traces with the verdict that decides which have one (`deciding_verdict`), weighted by it in
+    each side; else themselves.
+
+    Args:
+      traces: what was read, with these outcomes.
+      outcome: of each trace.
+      side: 0 or 1 of each trace, -1 for none: int [traces].
+    """
+    known = np.isfinite(outcome.value)
+    if known.all() or (found := deciding_verdict(traces)) is None:
+        return WeightedOutcomes(outcome)
+    name, passes = found
+    if (value := of_all(outcome.value, passes, side)) is None:
+        return WeightedOutcomes(
+            outcome, refused=f"{name} decided which have an outcome, on a side too few of a verdict"
+        )
+    return WeightedOutcomes(numbered(value, (np.isnan(value), f"{name} says nothing of it")), name)

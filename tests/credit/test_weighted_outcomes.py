@@ -1,0 +1,182 @@
+"""People look mostly at what a judge rejects: outcomes of some say what all did, weighted by its verdict."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import random
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from credit.cli import cli
+from credit.doctor.ranked_verdicts import ranked_verdicts
+from credit.doctor.verdict_channels import with_outcomes
+from credit.doctor.verdict_errors import verdict_errors
+from credit.metrics.trace_metrics import success_of_traces
+from credit.reports.tasks import task_ids
+from credit.sides.side_differences import side_differences
+from credit.sides.verdict_changes import verdict_changes
+from credit.sides.weighted_outcomes import weighted_outcomes
+from graphs.event_types import EventType
+from graphs.traces.assembling import assemble
+from graphs.traces.batch import Traces
+from graphs.traces.evidence import Evidence
+from graphs.traces.record import Agent, TraceRecord
+
+LEAKS = (0.15, 0.7)
+"""The part of failed runs that the judge passes in either release, of succeeded ones 92 %."""
+
+
+def world(
+    rng: np.random.Generator,
+    looks: tuple[float, float],
+    *,
+    runs: int = 1,
+    good: tuple[float, float] = (0.65, 0.65),
+    leaks: tuple[float, float] = LEAKS,
+    traces: int = 300,
+) -> tuple[Traces, np.ndarray]:
+    """Two releases of so many traces, of tasks with so many runs in each, half of them alike in a task; people look at
+    90 % of what the judge rejects and at these parts of what it passes. And the release of each trace."""
+    side, (base, task) = np.arange(2 * traces) % 2, of_tasks(traces, runs)
+    luck = np.where(rng.random(2 * traces) < 0.5 * (runs > 1), rng.random(task.max() + 1)[task], rng.random(2 * traces))
+    won = luck < np.array(good)[side]
+    passes = rng.random(2 * traces) < np.where(won, 0.92, np.array(leaks)[side])
+    seen = rng.random(2 * traces) < np.where(passes, np.array(looks)[side], 0.9)
+    numbers = {"rewards.qa": passes * 1.0, "rewards.team": np.where(seen, won, np.nan)}
+    evidence = dict(base.evidence)
+    for name, number in numbers.items():
+        array = np.full(len(evidence[name].array), np.nan, evidence[name].array.dtype)
+        array[: 2 * traces] = number
+        evidence[name] = Evidence(array)
+    return with_outcomes(dataclasses.replace(base, evidence=evidence), numbers["rewards.team"]), side
+
+
+@functools.cache
+def of_tasks(traces: int, runs: int) -> tuple[Traces, np.ndarray]:
+    """Traces of two releases by turns, and the task of each."""
+    records, task = [], np.arange(2 * traces) // 2 // runs if runs > 1 else np.arange(2 * traces)
+    for i, of in enumerate(task.tolist()):
+        rewards = {"qa": i % 3 % 2 * 1.0, "team": i % 2 * 1.0}
+        record = TraceRecord(f"t{i}", f"q{of}", "x", instances={"a": Agent()}, rewards=rewards)
+        record.system = f"v{i % 2 + 1}"
+        record.event("e", EventType.MESSAGE, "a", action=True)
+        records.append(record)
+    return assemble(records, reward="team"), task
+
+
+def test_the_head_tells_of_all_traces(tmp_path: Path) -> None:
+    """ "qa agrees: it passes 13 of 117 failed traces (11 %), a difference of 78 points (65 to 85)": of all 243 failures
+    it passed 57 %, and the difference was 41."""
+    rng, lines, judged = random.Random(5), list[str](), np.zeros((2, 2), int)
+    for i in range(600):
+        good = bool(rng.random() < 0.6)
+        passes = bool(rng.random() < (0.98 if good else 0.6))
+        rewards = {"qa": float(passes)} | ({} if passes and rng.random() > 0.12 else {"team": float(good)})
+        judged[int(good), int(passes)] += 1
+        event = {"id": "e", "type": "message", "agent": "a"}
+        line = {"trace_id": f"t{i}", "task_id": f"q{i}", "events": [event], "edges": [], "rewards": rewards}
+        lines.append(json.dumps(line) + "\n")
+    (path := tmp_path / "log.jsonl").write_text("".join(lines))
+    call = ["summary", str(path), "--reward-channel", "team"]
+    said = CliRunner().invoke(cli, call, catch_exceptions=False).stdout
+    found = re.search(
+        r"  (.*): it passes (\d+) % of failed traces and (\d+) % of succeeded ones \((.*)\), a diff", said
+    )
+    assert found and found[1] in ("qa says little", "qa agrees in part", "Too few traces to tell whether qa agrees")
+    assert found[4] == "of all 600, weighted by its verdict"
+    passed, right = (judged[:, 1] / judged.sum(axis=1)).tolist()
+    low, high = map(int, re.findall(r"points? \(95 % interval (\d+) to (\d+)\)", said)[0])
+    assert low <= 100 * (right - passed) <= high and abs(int(found[2]) - 100 * passed) < 15
+    assert "how a run went" not in said
+
+
+@pytest.mark.parametrize("draws", [40, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("look", [0.12, 0.45, 0.9])
+@pytest.mark.parametrize("runs", [1, 3])
+def test_the_interval_holds_the_difference_in_all_traces(runs: int, look: float, draws: int) -> None:
+    """It held none of most: with 12 % of passes looked at it was of 78 points where 41 were true."""
+    rng, held = np.random.default_rng(7), np.zeros((draws, 2), bool)
+    for place in range(draws):
+        (one,) = verdict_errors(world(rng, (look, look), runs=runs)[0])
+        for release, leak in enumerate(LEAKS):
+            low, high = one.systems[f"v{release + 1}"].interval
+            held[place, release] = low <= 0.92 - leak <= high
+    spread = 2 * (0.05 * 0.95 / draws) ** 0.5
+    assert (0.93 - spread <= held.mean(axis=0)).all() and (held.mean(axis=0) <= 0.97 + spread).all()
+
+
+CALLED = [((0.25, 0.25), LEAKS, 1), ((0.12, 0.5), LEAKS, 1), ((0.25, 0.25), LEAKS, 3), ((0.25, 0.5), (0.3, 0.3), 3)]
+
+
+@pytest.mark.parametrize("draws", [30, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("looks", "leaks", "runs"), CALLED)
+def test_a_judge_that_changed_makes_no_side_better(
+    looks: tuple[float, float], leaks: tuple[float, float], runs: int, draws: int
+) -> None:
+    """ "r42 is better than r41 (success 0.491 to 0.64)" of runs that failed alike: 24 to 97 % of such worlds had it."""
+    rng, told, changed = np.random.default_rng(3), [], []
+    for _ in range(draws):
+        traces, side = world(rng, looks, leaks=leaks, runs=runs)
+        outcomes = weighted_outcomes(traces, success_of_traces(traces), side)
+        (row,) = side_differences(traces, {"success": outcomes.metric}, side)
+        told.append(outcomes.told_of(row).is_told)
+        changes = verdict_changes(verdict_errors(traces), side, task_ids(traces), np.zeros(len(side), int))
+        changed.append(next(one.stands_out for one in changes if not one.succeeded))
+    spread = 2 * (0.05 * 0.95 / draws) ** 0.5
+    assert np.mean(told) <= 0.05 + spread
+    assert np.mean(changed) > 0.9 if leaks == LEAKS else np.mean(changed) <= 0.05 + spread
+
+
+def test_a_true_change_is_found_and_called_weighted() -> None:
+    rng, found = np.random.default_rng(0), list[bool]()
+    for _ in range(20):
+        traces, side = world(rng, (0.5, 0.5), good=(0.5, 0.75))
+        outcomes = weighted_outcomes(traces, success_of_traces(traces), side)
+        (row,) = side_differences(traces, {"success": outcomes.metric}, side)
+        row = outcomes.told_of(row)
+        found.append(row.worth_telling and row.rises)
+        assert row.means().endswith(", weighted by qa")
+    assert np.mean(found) > 0.9
+
+
+def test_sides_of_which_few_were_looked_at_are_not_compared() -> None:
+    traces, side = world(np.random.default_rng(1), (0.02, 0.6))
+    outcomes = weighted_outcomes(traces, success_of_traces(traces), side)
+    row = outcomes.told_of(side_differences(traces, {"success": outcomes.metric}, side)[0])
+    assert not row.is_told and row.low is None
+    assert row.says() == "no change shown, since qa decided which have an outcome, on a side too few of a verdict"
+
+
+def test_ranks_of_a_judge_whose_number_people_followed_are_of_what_they_saw() -> None:
+    """Of grades, too: a judge "agrees" by those traces that its low grades made people look at."""
+    rng, records = np.random.default_rng(2), []
+    for i in range(300):
+        good = bool(rng.random() < 0.6)
+        grade = round(float(np.clip(rng.normal(0.6 if good else 0.5, 0.2), 0, 1)), 2)
+        looks = rng.random() < (0.9 if grade < 0.5 else 0.2)
+        rewards = {"grade": grade} | ({"team": float(good)} if looks else {})
+        records.append(TraceRecord(f"t{i}", f"q{i}", "x", instances={"a": Agent()}, rewards=rewards))
+        records[-1].event("e", EventType.MESSAGE, "a", action=True)
+    traces = assemble(records, reward="team")
+    (one,) = ranked_verdicts(traces)
+    assert one.chosen and one.found is None and one.worth_telling
+    assert one.in_short(True).startswith("grade ranks a succeeded trace above a failed one")
+    assert one.told().endswith("Which traces have an outcome depends on this number: of all, it may rank otherwise")
+    team = np.asarray(traces.reward, np.float64)[:300]
+    (alike,) = ranked_verdicts(with_outcomes(traces, np.where(np.isnan(team), rng.random(300) < 0.6, team)))
+    assert not alike.chosen
+
+
+def test_a_judge_whose_passes_nobody_looked_at_is_not_called_right_or_wrong() -> None:
+    """It "says little: it passes 0 of 91 failed traces (0 %) and 0 of 30", since people saw only what it rejects."""
+    traces, _ = world(np.random.default_rng(1), (0.0, 0.0))
+    (one,) = verdict_errors(traces)
+    assert one.found is None
+    few = "Too few traces to tell whether qa agrees: it passes no trace with an outcome."
+    assert one.in_short("", True).startswith(few)
