@@ -133,7 +133,7 @@ def summary(
     from credit.reports.missing_lines import few_lacking
     from credit.reports.outcome_differences import outcome_differences
     from credit.reports.task_kinds import failed_by_kind
-    from credit.reports.triage import triage
+    from credit.reports.triage import TOKENS, triage
     from credit.reports.uncounted_calls import failed_without_count
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
     from credit.separate_tests import separate_tests
@@ -260,7 +260,9 @@ def summary(
         costs = [total_line(total, stated, of_prices), failed_without_count(traces), *untold, *gaps]
         print_lines(console, "", [*costs, *stated_lines(stated, len(ids), of_prices, total.logged_money)])
         if result.quiet and (result.suspects or result.quiet not in above):
-            _print_first(console, result, given_inputs(ctx), ids)
+            is_said = result.quiet.endswith(TOKENS) and result.quiet.removesuffix(TOKENS) in above
+            quiet = TOKENS if is_said else result.quiet
+            _print_first(console, dataclasses.replace(result, quiet=quiet), given_inputs(ctx), ids)
         left_out = [] if none or paid.all() or not last else [_without_credit(paid, unscored)]
         print_lines(console, "", [*last, *left_out])
         hints += [MORE_ON_SYSTEMS] * (compared is not None and chosen is None)
@@ -455,7 +457,7 @@ def _common(suspect: Suspect, counts: tuple[int | None, int | None]) -> list[str
 def _print_first(console: Console, result: Triage, inputs: list[str], ids: list[str]) -> None:
     """Print the events to look at first, and the command that shows them."""
     if result.quiet or result.suspects:
-        console.print(words(result.quiet or "Look at these first", "bold"))
+        console.print(words(result.quiet.strip() or "Look at these first", "bold"))
     if result.suspects:
         single = _print_suspects(console, result.suspects, ids, (result.failed, result.succeeded), result.kinds)
         if result.left_out:
