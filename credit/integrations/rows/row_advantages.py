@@ -955,6 +955,13 @@ def _resolve(
     if callable(method):
         name = getattr(method, "__name__", type(method).__name__)
         needs, columns = (tuple(getattr(method, of, ())) for of in ("needs", "columns"))
+        given = {*options, *(["initial"] if hasattr(method, "state") else [])}
+        required = (
+            p.name
+            for p in inspect.signature(method).parameters.values()
+            if p.default is p.empty and p.kind is p.KEYWORD_ONLY
+        )
+        needs = needs or tuple(name for name in required if name not in given)
         facts = Facts({}, needs, columns, reads_order=("turn" in columns or None, True))
         return name, method, facts, getattr(method, "state", None)
     from credit.methods.published import find_method

@@ -19,6 +19,7 @@ from credit.bench.bias import measure
 from credit.bench.training.training_loop import TrainingSettings
 from credit.bench.training.training_runs import run_training
 from credit.cli import cli
+from credit.integrations import RowAdvantages
 from credit.methods.method_page import method_page
 from credit.methods.own_functions import load_function, load_named
 from credit.methods.registry import METHODS
@@ -197,6 +198,11 @@ def test_a_column_of_ones_own_is_evidence_of_ones_own_method(folder: Path) -> No
         credit.run(rows, "needy_own:less_of_mine")
     with pytest.raises(CreditError, match=r"hardness has 4 numbers, .*from_columns, as evidence={'own_number'"):
         credit.run(rows, "needy_own:less_of_mine", hardness=np.array(hardness))
+    own = RowAdvantages(load_function("needy_own:less"))
+    reward = np.array(columns["reward"])
+    assert own(**columns | {"reward": reward}, evidence={"own_number": hardness}).advantages.tolist() == expected
+    with pytest.raises(CreditError, match=r"method 'less' needs own_number; pass a column each in evidence="):
+        own(**columns | {"reward": reward})
     table = pa.table({**columns, "hard": hardness})
     pq.write_table(table, folder / "rows.parquet")
     command = ["assign", "rows.parquet", "-m", "needy_own:less", "--columns", "own_number=hard", "-o", "out.csv"]
