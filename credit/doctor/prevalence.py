@@ -11,6 +11,7 @@ Angelopoulos, Bates, Fannjiang, Jordan and Zrnic 2023, Prediction-powered infere
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -155,7 +156,8 @@ def of_all(value: np.ndarray, passes: np.ndarray, side: np.ndarray) -> np.ndarra
     not; None where fewer than `LEAST_LOOKED` of a side and verdict are known, and others are not.
 
     With r the mean of outcomes of a side and verdict, of which a part π is known, a trace has r + (y − r) / π where its
-    outcome y is known, and r elsewhere. Their mean is that of `corrected_rate`, of any part of the traces, too.
+    outcome y is known, and r elsewhere. Their mean is that of `corrected_rate`. (y − r) is larger by as much as
+    Student's interval of the known ones: without, 9 % of sides alike seemed to differ with 25 of a side and verdict.
 
     Args:
       value: outcomes, NaN where one is not known: float [n].
@@ -176,7 +178,14 @@ def of_all(value: np.ndarray, passes: np.ndarray, side: np.ndarray) -> np.ndarra
             continue
         if known.sum() < min(LEAST_LOOKED, of.sum()):
             return None
-        mean = value[known].mean()
+        mean, n = value[known].mean(), int(known.sum())
         found[of] = mean
-        found[known] += (value[known] - mean) * (of.sum() / known.sum())
+        found[known] += (value[known] - mean) * (1.0 if n == of.sum() else of.sum() / n * _student(n))
     return found
+
+
+def _student(n: int) -> float:
+    """How much wider an interval of a mean of so many numbers is than one whose spread is known."""
+    from scipy.special import ndtri, stdtrit  # comes with JAX; slow to import
+
+    return float(stdtrit(n - 1, 1 - LEVEL / 2) / ndtri(1 - LEVEL / 2)) * math.sqrt(n / (n - 1))
