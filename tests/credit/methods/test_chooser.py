@@ -599,7 +599,7 @@ def test_no_bias_is_said_only_where_the_log_keeps_the_conditions(tmp_path: Path)
         path = tmp_path / "rows.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
         why = {branch.method: branch.why for branch in advice(path).branches}
-        return [why[name].partition("; ")[2].split("; takes")[0] for name in ("rloo", "turn_baseline")]
+        return [why[name].partition("; ")[2].split("; takes")[0] for name in ("rloo", "turn_baseline") if name in why]
 
     assert biases("11", 0.25) == ["no bias)"] * 2
     # A leave-one-out baseline of independent traces has no bias, whoever sampled them; versions were a cause here.
@@ -607,7 +607,7 @@ def test_no_bias_is_said_only_where_the_log_keeps_the_conditions(tmp_path: Path)
     tied = "event_reward is above 0 or below in 2 events at one time with a later one"
     assert biases("11", 0.25, "0022") == ["no bias)", f"may be biased: {tied})"]
     # An agent that is slow where it does well would choose the number of its turn, but for rounds, which are one turn.
-    assert biases("11", 0.25, round_=True) == ["no bias)"] * 2
+    assert biases("11", 0.25, round_=True) == ["no bias)"]  # with one joint turn a trace turn_baseline is rloo
 
 
 @pytest.mark.parametrize("agents", ["xyz", "yxz"])
