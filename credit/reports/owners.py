@@ -146,6 +146,7 @@ def owners(
         key = of_tool * by_tool * len(names) + of_agent * by_agent
         sums = [np.bincount(key, weight * left, len(tools) * len(names)) for weight in (first, second)]
         more = sums[1] - sums[0]
+        more = np.maximum(more * np.sign(more.sum()), 0)  # what offsets them makes nobody's half
         return [
             Owner(
                 tools[one // len(names)] * by_tool, names[one % len(names)] * by_agent, *(float(of[one]) for of in sums)
