@@ -88,7 +88,7 @@ def test_who_has_most_of_a_rise_is_named_and_else_that_it_is_spread(
 @pytest.mark.parametrize(("more", "told"), [(5, "mostly of tool search by coder"), (3, "spread over tools and agents")])
 def test_what_offsets_a_rise_makes_nobody_most_of_it(more: int, told: str, tmp_path: Path) -> None:
     """Of a rise by one error, of 5 and 3 more and 7 fewer, both who had more were "mostly", the lesser first."""
-    first, second = {("lead", "run"): more + 2}, {("coder", "search"): more, ("coder", ""): 3}
+    first, second = {("lead", "run"): more + 2}, {("coder", "search"): more, ("tester", ""): 3}
     calls = ToolCalls(traces := read(tmp_path, first, second))
     weights = np.stack([(np.arange(2 * TASKS) % 2 == one) / TASKS for one in (0, 1)])
     assert owners(traces, calls, owned_events(calls)["errors"], weights).told() == told
