@@ -8,9 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from credit.metrics.event_costs import EventCosts, Prices, event_costs, token_counts, whole_costs
-from credit.metrics.success_costs import SuccessCost, success_costs
-from credit.metrics.trace_costs import costs_of_traces
-from credit.metrics.trace_metrics import success_of_traces
 from credit.reports.call_seconds import calls_of_models, calls_of_tools
 from credit.reports.corpus import Survey, survey
 from credit.reports.missing_lines import lacking_traces, lacking_units
@@ -35,7 +32,6 @@ __all__ = [
     "cost_rows",
     "cost_units",
     "group_costs",
-    "paid_for_success",
     "rows_of_trace",
     "said_of_traces",
     "stated_sums",
@@ -328,23 +324,6 @@ def _named(traces: Traces, by: str) -> tuple[Sequence[str], np.ndarray]:
         systems, system = ranked([name or "none stated" for name in traces.traces["system"].to_pylist()])
         return systems, system[np.asarray(graph.trace_ids)[:n]]
     return traces.traces["trace"].to_pylist(), np.asarray(graph.trace_ids)[:n]
-
-
-def paid_for_success(
-    traces: Traces, prices: Prices | None = None, success_at: float | None = None
-) -> list[SuccessCost]:
-    """What a success cost, over all traces: `success_costs` of one unit. Nothing where no trace has a success or money.
-
-    Args:
-      traces: what was read.
-      prices: of models and tools.
-      success_at: as of `MetricOptions`.
-    """
-    success = success_of_traces(traces, success_at)
-    if not np.nansum(success.value):
-        return []
-    metrics = {"success": success} | costs_of_traces(traces, prices)
-    return success_costs(traces, metrics, ["all"], np.zeros(traces.sizes.traces, np.int64), prices)
 
 
 def total_costs(rows: Sequence[CostRow], traces: int = 0) -> CostRow:

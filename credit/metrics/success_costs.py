@@ -35,6 +35,8 @@ class SuccessCost:
       low, high: 95 % interval of `cost` over tasks (`ratio_interval`); None where there is none.
       lost: what these cost.
       lost_whole: whether all of that is known; else `lost` is a lower bound.
+      weighted: the verdict by which successes are those of all traces, which count as `traces` then; else "".
+      selected: whether a verdict decided which traces have an outcome, and too few are known to weight by it.
     """
 
     unit: str
@@ -47,6 +49,8 @@ class SuccessCost:
     lost_whole: bool
     low: float | None = None
     high: float | None = None
+    weighted: str = ""
+    selected: bool = False
 
 
 def success_costs(
@@ -56,6 +60,9 @@ def success_costs(
     unit: np.ndarray,
     prices: Prices | None = None,
     weights: np.ndarray | None = None,
+    *,
+    weighted: str = "",
+    selected: bool = False,
 ) -> list[SuccessCost]:
     """What a success cost in each unit, where there is money: a ratio of sums.
 
@@ -71,6 +78,8 @@ def success_costs(
       prices: of models and tools.
       weights: of each trace, so that units with another mix of tasks can be compared; traces with an outcome and a
         weight of 0 are left out. None where each counts as one.
+      weighted: the verdict by which "success" is that of all traces (`weighted_outcomes`).
+      selected: as of `SuccessCost`: there are no intervals then.
 
     Examples:
       >>> import credit
@@ -98,9 +107,10 @@ def success_costs(
             place = np.unique(task[rows], return_inverse=True)[1]
             paid, wins = (np.bincount(place, (each * of_trace)[rows]) for of_trace in (amount, won))
             cost = float(paid.sum() / wins.sum()) if wins.sum() > 0 else None
-            ends = ratio_interval(paid, wins) if whole else (math.nan, math.nan)
+            ends = ratio_interval(paid, wins) if whole and not selected else (math.nan, math.nan)
             low, high = (None, None) if math.isnan(ends[0]) else ends
-            found.append(SuccessCost(name, metric, cost, whole, int(rows.sum()), int(others.sum()), *lost, low, high))
+            many = int(rows.sum()), int(others.sum())
+            found.append(SuccessCost(name, metric, cost, whole, *many, *lost, low, high, weighted, selected))
     return found
 
 
@@ -133,7 +143,6 @@ def success_line(
     others: Sequence[SuccessCost] = (),
     *,
     within: bool = False,
-    weighted: str = "",
 ) -> str:
     """What a success cost in each unit, in words, and what traces without an outcome cost; "" where no unit has both.
 
@@ -142,10 +151,11 @@ def success_line(
       shared: of how many tasks, which all units have, 0 for all tasks, with weights; None without them.
       others: the same of traces without an outcome in other tasks.
       within: whether weights hold units to kinds of tasks.
-      weighted: the verdict by which successes are those of all traces; "" of those with an outcome.
     """
     words = {"money": "money for a success", "logged_money": "logged cost of a success"}
     parts, without, alone = [], [], len({one.unit for one in costs}) == 1
+    weighted = next((one.weighted for one in costs), "")
+    missing = f"a verdict of {weighted}" if weighted else "an outcome"
     for metric, what in words.items():
         of = [one for one in costs if one.metric == metric and one.traces]
         if any(one.cost for one in of):
@@ -154,12 +164,13 @@ def success_line(
             for one in (one for one in (*costs, *others) if one.metric == metric and one.lost):
                 where, whose = "in other tasks, " * (one in others), "" if alone else f" of {one.unit}"
                 lost = at_least(amount(one.lost, 4), not one.lost_whole)
-                without.append(f"{where}{counted(one.unscored, 'trace')}{whose} without an outcome cost {lost}")
+                without.append(f"{where}{counted(one.unscored, 'trace')}{whose} without {missing} cost {lost}")
     of_tasks = f"the {counted(shared, 'task')} with outcomes on both sides" if shared else "all tasks with an outcome"
     if weighted:
         of_tasks = f"the {counted(shared, 'task')} of both sides" if shared else "all tasks"
-    of_tasks += ", within kinds of task" * within + f", successes weighted by {weighted}" * bool(weighted)
-    over = "" if shared is None else f", by means over {of_tasks}"
+    over = "" if shared is None else f", by means over {of_tasks}{', within kinds of task' * within}"
+    over += f", successes weighted by {weighted}" * bool(weighted)
+    over += ", of the traces with an outcome" * any(one.selected for one in costs)
     some = any(one.low is not None for one in costs if one.cost and one.traces)
     spread = " (95 % intervals)" if some and not alone else ""
     return "; ".join([f"{'; '.join(parts)}{over}{spread}", *without]) if parts else ""

@@ -13,7 +13,6 @@ from credit.metrics.candidate_values import candidate_values
 from credit.metrics.cost_summary import (
     CostRow,
     cost_rows,
-    paid_for_success,
     rows_of_trace,
     said_of_traces,
     stated_sums,
@@ -22,11 +21,11 @@ from credit.metrics.cost_summary import (
 from credit.metrics.decision_values import DecisionKind, DecisionValue, step_values
 from credit.metrics.event_costs import Prices, price_gaps
 from credit.metrics.event_metrics import decision_costs, steps_of_decisions, team_course
-from credit.metrics.failed_costs import failed_cost
 from credit.metrics.repeated_costs import repeated_cost
 from credit.metrics.run_card import run_card
 from credit.metrics.success_costs import success_line
 from credit.metrics.untrusted_reach import untrusted_reach
+from credit.paid_for_success import lost_to_failures, paid_for_success
 from credit.reports.uncounted_calls import failed_without_count
 from credit.sides.unlike_tasks import unlike_tasks
 from estimators.base import Credit
@@ -83,7 +82,7 @@ def questions(
         answers[name] = _answered(answers[name])
     answers["steps"]["without"] = "".join(f"Without critical steps: {reason}. " for reason in reasons).strip()
     stated = {name: dataclasses.asdict(amount) for name, amount in stated_sums(traces).items()}
-    gaps, failed = None if prices is None else price_gaps(traces, prices), failed_cost(traces, prices, success_at)
+    gaps, failed = None if prices is None else price_gaps(traces, prices), lost_to_failures(traces, prices, success_at)
     repeats = repeated_cost(traces, prices)
     uncounted, systems = failed_without_count(traces), {*traces.traces["system"].to_pylist()} - {"", None}
     apart = f"system,{by}" if len(systems) > 1 else by

@@ -97,8 +97,9 @@ def compare_sides(
     of_shared = np.isin(task, shared) | (len(shared) == 0)
     weights = side_weights(success, sides.side, task, kinds[1]).sum(axis=0)
     weights /= weights.max() or 1.0  # a ratio of sums of whole numbers is not rounded
+    told_by = of_all["success"].of_costs()
     paid, paid_elsewhere = (
-        tuple(success_costs(traces, measured, sides.heads, np.where(of, sides.side, -1), prices, weights))
+        tuple(success_costs(traces, measured, sides.heads, np.where(of, sides.side, -1), prices, weights, **told_by))
         for of in (of_shared, ~known & ~of_shared)
     )
     refused = {problem.trace for problem in traces.problems if problem.is_failure and not problem.about}

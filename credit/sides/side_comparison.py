@@ -297,8 +297,7 @@ class SideComparison(ComparedSides):
     def success_cost(self) -> str:
         """What a success cost on each side; "" where no money is known."""
         within = any(row.within for row in self.rows if row.metric in FIRST)
-        by = next((row.weighted for row in self.rows if row.metric in FIRST), "")
-        cost = success_line(self.paid, self.paid_tasks, self.paid_elsewhere, within=within, weighted=by)
+        cost = success_line(self.paid, self.paid_tasks, self.paid_elsewhere, within=within)
         return cost and f"{cost}; not tested"
 
     def by_agent(self, *, certain: bool = False) -> str:

@@ -8,7 +8,7 @@ Reference: Begg and Greenes 1983, Assessment of diagnostic tests when disease ve
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,10 @@ class WeightedOutcomes(NamedTuple):
     metric: TraceMetric
     verdict: str = ""
     refused: str = ""
+
+    def of_costs(self) -> dict[str, Any]:
+        """What `success_costs` is to be told of them."""
+        return {"weighted": self.verdict, "selected": bool(self.refused)}
 
     def told_of(self, row: SideDifference) -> SideDifference:
         """The row of these outcomes, with the verdict that weights it, or why it is no change.

@@ -17,8 +17,11 @@ from credit.cli import cli
 from credit.doctor.ranked_verdicts import ranked_verdicts
 from credit.doctor.verdict_channels import with_outcomes
 from credit.doctor.verdict_errors import verdict_errors
+from credit.metrics.success_costs import success_line
 from credit.metrics.trace_metrics import success_of_traces
+from credit.paid_for_success import lost_to_failures, paid_by_unit
 from credit.reports.tasks import task_ids
+from credit.reports.trace_numbers import numbered
 from credit.sides.side_differences import side_differences
 from credit.sides.verdict_changes import verdict_changes
 from credit.sides.weighted_outcomes import weighted_outcomes
@@ -180,3 +183,29 @@ def test_a_judge_whose_passes_nobody_looked_at_is_not_called_right_or_wrong() ->
     assert one.found is None
     few = "Too few traces to tell whether qa agrees: it passes no trace with an outcome."
     assert one.in_short("", True).startswith(few)
+
+
+@pytest.mark.parametrize("draws", [40, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("leak", "runs", "spread"), [(0.15, 1, 0.1), (0.5, 1, 0.5), (0.15, 3, 0.1)])
+def test_a_success_costs_what_it_does_in_all_traces(leak: float, runs: int, spread: float, draws: int) -> None:
+    """It was 1.35 times as much, and its interval held the truth in 3 of 60 logs."""
+    held, cost = [], np.exp(spread**2 / 2) / 0.7
+    for number in range(draws):
+        rng = np.random.default_rng(number)
+        traces, side = world(rng, (0.15, 0.15), runs=runs, good=(0.7, 0.7), leaks=(leak, leak), traces=200)
+        money = numbered(rng.lognormal(0, spread, len(side)))
+        metrics = {"success": success_of_traces(traces), "logged_money": money}
+        (paid,) = paid_by_unit(traces, metrics, ["all"], np.zeros(len(side), np.int64))
+        assert paid.traces == 400 and paid.weighted == "qa" and not paid.selected and paid.low and paid.high
+        held.append(paid.low <= cost <= paid.high)
+    wide = 2 * (0.05 * 0.95 / draws) ** 0.5
+    assert 0.93 - wide <= np.mean(held) <= 0.98 + wide
+    assert success_line([paid]).endswith("), successes weighted by qa")
+
+
+def test_what_a_success_cost_with_few_known_is_of_those_with_an_outcome() -> None:
+    traces, side = world(np.random.default_rng(1), (0.02, 0.02))
+    metrics = {"success": success_of_traces(traces), "logged_money": numbered(np.ones(len(side)))}
+    (paid,) = paid_by_unit(traces, metrics, ["all"], np.zeros(len(side), np.int64))
+    assert paid.selected and paid.low is None and ", of the traces with an outcome; " in success_line([paid])
+    assert lost_to_failures(traces) is None

@@ -134,13 +134,15 @@ def metrics(
         raise click.UsageError(message, ctx)
     import numpy as np
 
+    from credit.doctor.selected_outcomes import selected_outcomes
     from credit.doctor.verdict_errors import verdict_errors
     from credit.methods.option_texts import parse_options
     from credit.metrics.event_costs import price_gaps
     from credit.metrics.metric_summary import metric_means, units_of
-    from credit.metrics.success_costs import success_costs, success_line
+    from credit.metrics.success_costs import success_line
     from credit.metrics.trace_costs import with_costs
     from credit.metrics.trace_metrics import MetricOptions, trace_metrics
+    from credit.paid_for_success import paid_by_unit
     from credit.reports.tasks import runs_without_task
     from credit.reports.trace_numbers import of_untold_tasks
     from credit.reports.uncounted_calls import failed_without_count
@@ -161,13 +163,14 @@ def metrics(
         credit = _credit(traces, method, also, options)
         found = with_costs(traces, trace_metrics(traces, MetricOptions(success_at, credit, vectors, alike)), prices)
         means = metric_means(traces, found, by)
-        paid = [] if by in ("trace", "group") else success_costs(traces, found, *units_of(traces, by), prices)
+        paid = [] if by in ("trace", "group") else paid_by_unit(traces, found, *units_of(traces, by), prices)
         compared = None if chosen is None else compare_sides(traces, chosen, found, prices, success_at)
         unread, unscored = unread_outcomes(traces, success_at), unscored_ends(traces, success_at)
         by_side = () if chosen is None else (chosen.side, chosen.heads)
         verdicts = [one.as_json(*by_side) for one in verdict_errors(traces, success_at)]
         ranked = [one.as_json() for one in ranked_by_side(traces, success_at, chosen)]
         others = other_outcomes(traces, chosen)
+        of_known = selected_outcomes(traces, success_at, prices) if compared is None and by == "all" else []
     if output is not None:
         save_table(_table(traces, found), output)
     if as_json:
@@ -185,7 +188,12 @@ def metrics(
         if compared is None:
             runs = int((runs_without_task(traces) & ~of_untold_tasks(traces, found)).sum())
             alone = f"{counted(runs, 'run')} without a task: each counts as a task in the means" if runs else ""
-            lines = [*filter(None, [others, alone, success_line(paid)]), *map(str, unread), *map(str, unscored)]
+            of_whom = " ".join(["Traces with an outcome:", *of_known]) if of_known else ""
+            lines = [
+                *filter(None, [others, alone, of_whom, success_line(paid)]),
+                *map(str, unread),
+                *map(str, unscored),
+            ]
         else:
             lines = compared.buts() + compared.of_rows() + compared.without_number()
         lines += [f"{one['told']}." for one in verdicts] if compared is not None else []

@@ -121,12 +121,12 @@ def summary(
     from credit.methods.absent_outcomes import channels_instead
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
-    from credit.metrics.cost_summary import cost_rows, paid_for_success, stated_sums, total_costs
+    from credit.metrics.cost_summary import cost_rows, stated_sums, total_costs
     from credit.metrics.event_costs import price_gaps
-    from credit.metrics.failed_costs import failed_cost
     from credit.metrics.part_costs import agents_paid, dearest_agent
     from credit.metrics.repeated_costs import repeated_cost
     from credit.metrics.success_costs import success_line
+    from credit.paid_for_success import lost_to_failures, paid_for_success
     from credit.reports.judged_traces import judged_traces
     from credit.reports.leading_cause import told_causes
     from credit.reports.leading_causes import leading_causes
@@ -185,7 +185,7 @@ def summary(
     total, stated = total_costs(cost_rows(traces, "trace", prices)), stated_sums(traces)
     of_prices = None if prices is None else price_gaps(traces, prices)
     gaps = [] if of_prices is None else of_prices.lines()
-    bought, failed = paid_for_success(traces, prices, success_at), failed_cost(traces, prices, success_at)
+    bought, failed = paid_for_success(traces, prices, success_at), lost_to_failures(traces, prices, success_at)
     repeats = repeated_cost(traces, prices)
     unread, verdicts = unread_outcomes(traces, success_at), verdict_errors(traces, success_at)
     ranked, systems = ranked_by_side(traces, success_at, chosen), ""  # by chosen sides, `compared` tells it

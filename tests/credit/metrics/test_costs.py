@@ -23,13 +23,13 @@ from credit.metrics.cost_summary import (
     Amount,
     cost_rows,
     group_costs,
-    paid_for_success,
     stated_sums,
     total_costs,
 )
 from credit.metrics.event_costs import NAMELESS, Price, PriceGaps, Prices, event_costs, price_gaps, read_prices
 from credit.metrics.failed_costs import failed_cost
 from credit.metrics.run_card import run_card
+from credit.paid_for_success import paid_for_success
 from credit.reports.trace_list import trace_rows
 from graphs.errors import CreditError
 from graphs.event_types import EventType

@@ -16,7 +16,7 @@ import credit
 from credit.bench.planted_faults import copied, healthy_team
 from credit.cli import cli
 from credit.ledger.channels import channel
-from credit.metrics.cost_summary import cost_rows, paid_for_success
+from credit.metrics.cost_summary import cost_rows
 from credit.metrics.decision_values import step_values
 from credit.metrics.event_costs import read_prices
 from credit.metrics.event_metrics import decision_costs, steps_of_decisions, team_course, team_events
@@ -26,6 +26,7 @@ from credit.metrics.success_costs import success_costs, success_line
 from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import METRICS, MetricOptions, trace_metrics
 from credit.page.questions import questions
+from credit.paid_for_success import paid_for_success
 from credit.reports.event_errors import error_mask
 from credit.reports.event_texts import event_texts
 from credit.reports.trace_numbers import TeamFacts
