@@ -209,3 +209,25 @@ def test_what_a_success_cost_with_few_known_is_of_those_with_an_outcome() -> Non
     (paid,) = paid_by_unit(traces, metrics, ["all"], np.zeros(len(side), np.int64))
     assert paid.selected and paid.low is None and ", of the traces with an outcome; " in success_line([paid])
     assert lost_to_failures(traces) is None
+
+
+def test_numbers_of_those_with_an_outcome_say_so_or_are_not_told(tmp_path: Path) -> None:
+    """Success was "0.448 (0.37 to 0.53)" and 55 % of the money "went into failed ones": of all 30 % had failed."""
+    rng, lines = random.Random(5), []
+    for i in range(400):
+        good = rng.random() < 0.7
+        passes = rng.random() < (0.95 if good else 0.15)
+        people = {"people": int(good)} if rng.random() < (0.15 if passes else 0.9) else {}
+        event = {"id": "e", "type": "message", "agent": "a"}
+        line = {"trace_id": f"t{i}", "task_id": f"q{i}", "events": [event], "edges": [], "costs": {"money": 1.0}}
+        lines.append(json.dumps(line | {"rewards": {"judge": int(passes)} | people}) + "\n")
+    (path := tmp_path / "log.jsonl").write_text("".join(lines))
+    shown = {
+        command: CliRunner().invoke(cli, [command, str(path), "--reward-channel", "people"]).stdout.replace("\n", " ")
+        for command in ("metrics", "summary")
+    }
+    assert re.search(r"Traces with an outcome: They differ from .* The rate above is of the former\.", shown["metrics"])
+    for said in shown.values():
+        found = re.search(r"logged cost of a success: ([\d.]+) \(.*?\), successes weighted by judge", said)
+        assert found and abs(float(found[1]) * 0.7 - 1) < 0.15
+        assert "into failed" not in said

@@ -170,7 +170,6 @@ def metrics(
         verdicts = [one.as_json(*by_side) for one in verdict_errors(traces, success_at)]
         ranked = [one.as_json() for one in ranked_by_side(traces, success_at, chosen)]
         others = other_outcomes(traces, chosen)
-        of_known = selected_outcomes(traces, success_at, prices) if compared is None and by == "all" else []
     if output is not None:
         save_table(_table(traces, found), output)
     if as_json:
@@ -188,7 +187,8 @@ def metrics(
         if compared is None:
             runs = int((runs_without_task(traces) & ~of_untold_tasks(traces, found)).sum())
             alone = f"{counted(runs, 'run')} without a task: each counts as a task in the means" if runs else ""
-            of_whom = " ".join(["Traces with an outcome:", *of_known]) if of_known else ""
+            selected = [] if by in ("trace", "group") else selected_outcomes(traces, success_at, prices)
+            of_whom = " ".join(["Traces with an outcome:", *selected]) if selected else ""
             lines = [
                 *filter(None, [others, alone, of_whom, success_line(paid)]),
                 *map(str, unread),
