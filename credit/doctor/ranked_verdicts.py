@@ -107,7 +107,8 @@ class RankedVerdict:
           sure: as of `plain_verdict`.
         """
         name = printable(self.name, 60)
-        told = f"{name if self.chosen else plain_verdict(name, self.found, sure)} {self._ranks()}"
+        plain = name if self.chosen else plain_verdict(name, self.found, sure, beats_coin=self.low > 0.5)
+        told = f"{plain} {self._ranks()}"
         return ". ".join(filter(None, (told, self.by_side())))
 
     def _ranks(self, few: str = "") -> str:

@@ -136,6 +136,11 @@ class VerdictErrors:
         return self._alone is None and high - low < 2 * NARROW
 
     @property
+    def beats_coin(self) -> bool:
+        """Whether it surely agrees more than a coin."""
+        return self.interval[0] > 0
+
+    @property
     def worst(self) -> VerdictErrors:
         """Itself, or that of the system in which it is surely wrong most often."""
         return max((self, *self.systems.values()), key=lambda one: (bool(one._alone), one.both.low))
@@ -159,13 +164,18 @@ class VerdictErrors:
           sure: as of `plain_verdict`.
         """
         one, system = self._telling()
-        told = f"{plain_verdict(self.name + system, self.found, sure, one.in_part)} {one._worth(' percentage point')}"
+        plain = plain_verdict(self.name + system, self.found, sure, one.in_part, one.beats_coin)
+        told = f"{plain} {one._worth(' percentage point')}"
         if not outcome:
             return f"{told}. A perfect verdict has 100, a coin 0."
         told += "; full agreement has 100, a coin 0."
-        passed, failed, refused, _ = self.counts()
-        rejects = part_of(refused, failed - passed + refused)
-        return told if self.against else f"{told} Of runs that {self.name} rejects, {outcome} passes {rejects}."
+        passed, failed, refused, succeeded = self.counts()
+        kinds = (
+            ("passes", "rejects", passed, succeeded - refused + passed),
+            ("rejects", "passes", refused, failed - passed + refused),
+        )
+        told_of = [f"that {self.name} {own}, {outcome} {says} {part_of(n, of)}" for own, says, n, of in kinds if of]
+        return told if self.against else f"{told} Of runs {'; of those '.join(told_of)}."
 
     def among_others(self, first: bool, sure: bool) -> str:
         """The same as one of several verdicts, in a clause.
@@ -176,7 +186,7 @@ class VerdictErrors:
         """
         one, system = self._telling()
         passed, failed, refused, succeeded = one.counts()
-        told = plain_verdict(printable(self.name, 60) + system, self.found, sure, one.in_part)
+        told = plain_verdict(printable(self.name, 60) + system, self.found, sure, one.in_part, one.beats_coin)
         if one.weighted:
             return f"{told} {one._worth(' percentage point' * first)}"
         bad, right = kinds_by(self.against) if first else ("", "")
@@ -274,7 +284,7 @@ def kinds_by(against: str) -> tuple[str, str]:
     return (f"traces that {by} rejects", f"that {by} passes") if by else ("failed traces", "succeeded ones")
 
 
-def plain_verdict(name: str, found: bool | None, sure: bool, in_part: bool = False) -> str:
+def plain_verdict(name: str, found: bool | None, sure: bool, in_part: bool = False, beats_coin: bool = False) -> str:
     """What a verdict is worth, in words before what it does.
 
     Args:
@@ -282,9 +292,12 @@ def plain_verdict(name: str, found: bool | None, sure: bool, in_part: bool = Fal
       found: whether it surely says little, as of `VerdictErrors`.
       sure: whether it is held against what people say, or the only outcome: another one may be what errs.
       in_part: whether it is known well what it does, as of `VerdictErrors`.
+      beats_coin: whether it surely agrees more than a coin.
     """
     if found is None and in_part:
         return f"{name} agrees in part: it"
+    if found is None and beats_coin:
+        return f"{name} agrees more than a coin, how much is unsure: it"
     if found is None:
         return f"Too few traces to tell whether {name} agrees: it"
     return f"{name} {'agrees' if not found else 'says little' if sure else 'hardly agrees'}: it"

@@ -89,7 +89,7 @@ def test_few_traces_and_runs_of_few_tasks_do_not_tell() -> None:
 
 
 AGREES = "checker agrees: it passes"
-FEW = "Too few traces to tell whether checker agrees: it passes"
+FEW = "checker agrees more than a coin, how much is unsure: it passes"
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,9 @@ def test_a_verdict_at_the_limit_that_is_known_well_agrees_in_part() -> None:
     assert "too few" not in judged.told()
 
 
-@pytest.mark.parametrize(("late", "opens"), [(1, AGREES), (6, FEW.replace(" agrees", " on v2 agrees"))])
+@pytest.mark.parametrize(
+    ("late", "opens"), [(1, AGREES), (6, "Too few traces to tell whether checker on v2 agrees: it passes")]
+)
 def test_the_sentence_names_the_system_that_decides(late: int, opens: str) -> None:
     """Only `doctor` named it: the head gave 74 points "too few to be sure", and others of 56 "agree"."""
     outcome = [i % 2 for i in range(200)] + [0] * 8 + [1] * 8
@@ -233,7 +235,7 @@ def test_a_judge_that_is_the_outcome_is_held_against_people(tmp_path: Path, peop
     passes = f"{rejects} of those that {people} passes (of all 120, weighted by its verdict), a difference of 35 "
     assert f"\nHow judge agrees with {people}:\n  {passes}" in said("judge")
     assert f"Also in the log, by `--reward-channel`: {people} of 90 traces" in said("judge")
-    assert ("Of runs that judge rejects, thumb passes 0 of 10." in said(people)) == (people == "thumb")
+    assert ("; of those that judge rejects, thumb passes 0 of 10." in said(people)) == (people == "thumb")
     assert ("What a verdict is worth:\n" in said(people)) == (people == "team")
     marked = (json.loads(line) | {"metrics": {f"{people} by people": 1.0}} for line in log.read_text().splitlines())
     log.write_text("".join(f"{json.dumps(line)}\n" for line in marked))
