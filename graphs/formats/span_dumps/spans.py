@@ -27,7 +27,7 @@ from graphs.reading.json_problems import JSON_ERRORS
 from graphs.text import excerpt
 from graphs.traces.record import ZonelessTime
 
-__all__ = ["SPAN", "Dumped", "DumpedSpan", "assessments", "decoded", "span_of"]
+__all__ = ["METADATA", "SPAN", "SPANS", "Dumped", "DumpedSpan", "assessments", "decoded", "span_of"]
 
 Id = str | int | None
 Time = int | float | str | None
@@ -82,8 +82,8 @@ class DumpedSpan(msgspec.Struct):
     resource: _Holder | None = None
 
 
-SPANS = "num_spans"
-"""How many spans the envelope says that the trace has."""
+SPANS, METADATA = "num_spans", "metadata of the trace"
+"""Where an envelope's `extra` has how many spans the trace has, and what its users state of it."""
 
 
 class Dumped(NamedTuple):
@@ -285,7 +285,8 @@ def _of_mlflow(span_attributes: Attributes) -> Attributes:
 
 
 def assessments(info: Any) -> Attributes:
-    """What an MLflow trace's assessments state, as evaluations of the trace, its state if that is an error; `SPANS`.
+    """What an MLflow trace's assessments state, as evaluations of the trace, its state if that is an error; `SPANS`;
+    `METADATA`.
 
     Assessments of a single span are left out. So are overridden ones, which MLflow keeps in the trace. A number or a
     truth that is written as a text is passed on as it is: who reads the evaluations refuses it by name.
@@ -300,6 +301,8 @@ def assessments(info: Any) -> Attributes:
     size = _json(stated.get("mlflow.trace.sizeStats")) if isinstance(stated, dict) else None
     if isinstance(size, dict) and isinstance(count := size.get("num_spans"), int):
         attributes[SPANS] = count
+    tags = info.get("tags") if isinstance(info, dict) else None
+    attributes[METADATA] = {key: one for each in (stated, tags) if isinstance(each, dict) for key, one in each.items()}
     for number, assessment in enumerate(found):
         if (
             assessment.get("span_id")
