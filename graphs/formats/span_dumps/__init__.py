@@ -60,7 +60,7 @@ def read(sources: Sequence[Source], attach_orphans: bool = False) -> Iterator[Tr
 
 def _add(log: Gathering, dumped: Dumped) -> None:
     stated, metadata = dumped.extra.pop(SPANS, None), dumped.extra.pop(METADATA, None)
-    trace, span = span_of(decoded(dumped), dumped.place, dumped.extra)
+    trace, span = span_of(decoded(dumped), dumped.place, dumped.extra, dumped.named)
     log.add_span(trace, span)
     if metadata:
         log.resources[trace] = metadata

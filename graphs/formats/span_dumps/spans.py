@@ -87,11 +87,12 @@ SPANS, METADATA = "num_spans", "metadata of the trace"
 
 
 class Dumped(NamedTuple):
-    """A span's JSON and where it stands; `extra` are attributes that its envelope gives."""
+    """A span's JSON and where it stands; its envelope gives `extra` attributes, and `named`, its trace's id."""
 
     raw: bytes
     place: Place
     extra: Attributes
+    named: str = ""
 
 
 class _Ids(msgspec.Struct):
@@ -125,19 +126,19 @@ def decoded(dumped: Dumped) -> DumpedSpan:
     except TraceError as error:
         try:
             ids = _IDS.decode(dumped.raw)
-            trace = _trace(ids.trace_id, ids.context, dumped.place)
+            trace = _trace(ids.trace_id, ids.context, dumped.place, dumped.named)
         except (TraceError, *JSON_ERRORS):
             trace = ""
         raise TraceError(dataclasses.replace(error.problem, trace=trace)) from error
 
 
-def span_of(span: DumpedSpan, place: Place, extra: Attributes) -> tuple[str, TracedSpan]:
+def span_of(span: DumpedSpan, place: Place, extra: Attributes, named: str = "") -> tuple[str, TracedSpan]:
     """The id of the span's trace, and what is kept of the span.
 
     Raises:
       TraceError: "bad-id", "bad-time", and those of `graphs.formats.otlp.spans.make_span`.
     """
-    trace = _trace(span.trace_id, span.context, place)
+    trace = _trace(span.trace_id, span.context, place, named)
     span_id = span.span_id if span.span_id is not None else (span.context or _NO_CONTEXT).span_id
     parent = span.parent_span_id or span.parent_id or (span.parent.span_id if span.parent else None)
     start = span.start_time if span.start_time_unix_nano is None else span.start_time_unix_nano
@@ -174,10 +175,12 @@ def _has_no_zone(time: Time) -> bool:
     return is_date and datetime.datetime.fromisoformat(str(time)).tzinfo is None
 
 
-def _trace(written: Id, context: _Context | None, place: Place) -> str:
-    """The id of a trace: hexadecimal, or a UUID with its dashes, as the product shows it."""
+def _trace(written: Id, context: _Context | None, place: Place, named: str) -> str:
+    """The id of a trace: hexadecimal, or as the product shows it, a UUID with its dashes, or `tr-…` of MLflow."""
     value = written if written is not None else (context or _NO_CONTEXT).trace_id
     trace = trace_id_of(_identifier(value, 32, "trace_id", place), place)
+    if named == f"tr-{trace}":
+        return named
     return value.lower() if isinstance(value, str) and "-" in value and _UUID(value) else trace
 
 

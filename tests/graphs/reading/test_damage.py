@@ -187,7 +187,7 @@ def test_a_last_line_of_mlflow_that_is_cut_refuses_no_other_trace(tmp_path: Path
     other = trace[:-1] + "0"
     first, second = (base64.b64encode(bytes.fromhex(one)).decode() for one in (trace, other))
     path = tmp_path / "log.jsonl"
-    for last, left in ((text.replace(trace, other).replace(first, second), [trace]), (text, [])):
+    for last, left in ((text.replace(trace, other).replace(first, second), [f"tr-{trace}"]), (text, [])):
         path.write_text(f"{text}\n{last[:-9]}")
         traces, problems = found(path)
         assert list(traces) == left and [p.kind for p in problems] == ["bad-json", *["lost-row"] * (not left)]
