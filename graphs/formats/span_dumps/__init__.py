@@ -60,10 +60,13 @@ def read(sources: Sequence[Source], attach_orphans: bool = False) -> Iterator[Tr
 
 def _add(log: Gathering, dumped: Dumped) -> None:
     stated, metadata = dumped.extra.pop(SPANS, None), dumped.extra.pop(METADATA, None)
-    trace, span = span_of(decoded(dumped), dumped.place, dumped.extra, dumped.named)
+    record = decoded(dumped)
+    trace, span = span_of(record, dumped.place, dumped.extra, dumped.named)
     log.add_span(trace, span)
+    if not span.parent and not metadata and record.resource is not None:
+        metadata = record.resource.attributes
     if metadata:
-        log.resources[trace] = metadata
+        log.resources.setdefault(trace, metadata)
     if stated is not None:
         log.stated[trace] = Stated(stated, "mlflow.trace.sizeStats", dumped.place)
 

@@ -54,6 +54,15 @@ def otlp(i: int, about: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": [span]}]}]}]
 
 
+def sdk(i: int, about: dict[str, Any]) -> list[dict[str, Any]]:
+    """A root span with the attributes of its resource, as the SDK prints it."""
+    resource = {"telemetry.sdk.version": f"1.{i // 3}", **{f"app.{key}": value for key, value in about.items()}}
+    own = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+    ids = {"trace_id": f"0x{i + 1:032x}", "span_id": f"0x{i + 1:016x}"}
+    return [{"name": "chat m", "context": ids, "parent_id": None, "start_time": WHEN, "end_time": WHEN,
+             "attributes": own, "resource": {"attributes": resource}}]  # fmt: skip
+
+
 def mlflow(i: int, about: dict[str, Any]) -> list[dict[str, Any]]:
     """A trace with tags and metadata of its user, beside those that MLflow writes."""
     first, *rest = about.items()
@@ -65,7 +74,7 @@ def mlflow(i: int, about: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"info": info, "data": {"spans": [span]}}]
 
 
-FORMATS = [(openai_agents, ""), (langfuse, ""), (langsmith, ""), (otlp, "app."), (mlflow, "")]
+FORMATS = [(openai_agents, ""), (langfuse, ""), (langsmith, ""), (otlp, "app."), (sdk, "app."), (mlflow, "")]
 
 
 def written(folder: Path, log: Callable[[int, dict[str, Any]], list[dict[str, Any]]]) -> Path:
