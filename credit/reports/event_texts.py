@@ -41,6 +41,7 @@ __all__ = [
     "event_texts",
     "executed",
     "native_texts",
+    "plain_attributes",
     "record_at",
     "result_texts",
 ]
@@ -71,6 +72,7 @@ NAMES = ("id", "tool_use_id", "call_id", "toolUseId", "toolCallId", "callID", "u
 COMMENTS = ("description", "explanation", "justification", "reason", "thought")
 """Arguments that say what a command is for. Beside one of `COMMANDS` they are not executed, nor is a time-out, so calls
 that differ in them alone are the same. Elsewhere a description may be what the call is about, as that of a task."""
+_OF_MLFLOW = frozenset({"mlflow.spanInputs", "mlflow.spanOutputs"})
 REDACTED = "__REDACTED__"
 """What OpenInference writes in place of a content that is not to be recorded."""
 _PYTHON = "{'"  # how an object begins that Python wrote; JSON never does
@@ -482,7 +484,7 @@ def _below(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[str]:
         elif not found:
             for word, inner in words.items():
                 if word not in ASIDE and word not in keys and isinstance(inner, dict | list):
-                    yield from _below(_attributes(inner), keys, depth + 1)
+                    yield from _below(plain_attributes(inner), keys, depth + 1)
 
 
 def _strings(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[str]:
@@ -501,11 +503,27 @@ def _strings(value: Any, keys: tuple[str, ...], depth: int) -> Iterator[str]:
         yield from texts
 
 
-def _attributes(value: Any) -> Any:
-    """OTLP's lists of `{key, value: {stringValue}}` as an object; other values as they are."""
-    if not (isinstance(value, list) and value and all(isinstance(one, dict) and "key" in one for one in value)):
+def plain_attributes(value: Any) -> Any:
+    """OTLP's lists of `{key, value: {stringValue}}` as an object, MLflow's JSON decoded; other values as they are.
+
+    Args:
+      value: what may be the attributes of a span.
+    """
+    if isinstance(value, list) and value and all(isinstance(one, dict) and "key" in one for one in value):
+        value = {
+            str(one["key"]): one["value"].get("stringValue") for one in value if isinstance(one.get("value"), dict)
+        }
+    if not isinstance(value, dict) or _OF_MLFLOW.isdisjoint(value):
         return value
-    return {str(one["key"]): one["value"].get("stringValue") for one in value if isinstance(one.get("value"), dict)}
+    return {key: _decoded(one) if key in _OF_MLFLOW else one for key, one in value.items()}
+
+
+def _decoded(text: Any) -> Any:
+    """What a text of JSON holds; as it is what holds null, which says that nothing was given, or was cut."""
+    value = text
+    with contextlib.suppress(*JSON_ERRORS):
+        value = msgspec.json.decode(text) if isinstance(text, str) else text
+    return text if value is None else value
 
 
 def _by_name(record: Any) -> dict[str, dict[str, Any]]:

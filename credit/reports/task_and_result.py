@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from credit.reports.event_texts import DEPTH, REDACTED, record_at
+from credit.reports.event_texts import DEPTH, REDACTED, plain_attributes, record_at
 from graphs.json_errors import JSON_ERRORS
+from graphs.reading.text_keys import last_word
 from graphs.text import printable
 from graphs.traces.batch import Traces
 
@@ -90,13 +91,10 @@ def _parts(record: Any) -> list[dict[str, Any]]:
 
 def _stated(record: dict[str, Any], keys: frozenset[str]) -> str:
     """What the record, or an attribute of it, says under the first of the keys that says something."""
-    attributes = record.get("attributes")
-    if isinstance(attributes, list):  # of OTLP
-        stated = (one for one in attributes if isinstance(one, dict) and isinstance(one.get("value"), dict))
-        attributes = {str(one.get("key")): one["value"].get("stringValue") for one in stated}
+    attributes = plain_attributes(record.get("attributes"))
     attributes = attributes if isinstance(attributes, dict) else {}
     for key, value in (*record.items(), *attributes.items()):
-        word = key.removesuffix(".value").removesuffix(".messages").rpartition(".")[2]
+        word = last_word(key.removesuffix(".value").removesuffix(".messages").rpartition(".")[2])
         if word in keys and (said := _said(value, keys, 0)):
             return said
     messages: dict[int, dict[str, Any]] = {}
@@ -114,7 +112,7 @@ def _said(value: Any, keys: frozenset[str], depth: int) -> str:
                 return _said(msgspec.json.decode(value), keys, depth + 1)
             except JSON_ERRORS:
                 return value
-        return "" if value == REDACTED or value.startswith(_REFERENCE) else value
+        return "" if value in (REDACTED, "null") or value.startswith(_REFERENCE) else value
     if depth > DEPTH or not isinstance(value, dict | list):
         return ""
     if isinstance(value, list):

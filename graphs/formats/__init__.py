@@ -151,7 +151,7 @@ FORMATS: dict[str, Format] = {
     "spans": _row(
         "span_dumps",
         "OpenTelemetry spans outside OTLP: SDK dumps, Phoenix, any-agent, Strands, MLflow",
-        states=TraceKeys(("trace_id", "context.trace_id"), ("traces", "trace", "spans", "data", "context")),
+        states=TraceKeys(("trace_id", "context.trace_id"), ("traces", "trace", "spans", "data", "context", "info")),
     ),
     "table": _row("table", "rows of a trainer: CSV, JSONL or Parquet with a column map (--columns)"),
 }

@@ -18,7 +18,7 @@ from graphs.traces.record import TraceRecord
 
 __all__ = ["OF_METADATA", "WITH_METADATA", "names_metadata", "read_metadata"]
 
-WITH_METADATA = ("openai-agents", "langfuse", "langsmith", "otlp")
+WITH_METADATA = ("openai-agents", "langfuse", "langsmith", "otlp", "spans")
 """Formats whose records have `metadata`."""
 OF_METADATA = {"group": "group_id", **{ours: ours for ours in OF_TASKS}}
 """What may be a key of metadata, by our names of columns, as the attribute of a record that has it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 
-__all__ = ["ASKED", "CALLED", "COMMANDS", "FAILED", "GAVE", "SAID", "TOLD", "is_text_key", "text_key"]
+__all__ = ["ASKED", "CALLED", "COMMANDS", "FAILED", "GAVE", "SAID", "TOLD", "is_text_key", "last_word", "text_key"]
 
 # Keys whose values are what an event said or did, the most telling first. The last word of a key counts, so that
 # `spanInputs`, `gen_ai.tool.call.arguments` and `input.value` are inputs.
@@ -27,13 +27,18 @@ def text_key(key: str) -> str:
     if _FAILURE.fullmatch(key):
         return "error"
     if "." not in key:
-        return key if key.islower() or not _WORD.search(key) else _WORD.findall(key)[-1].lower()
+        return last_word(key)
     parts = key.removesuffix(".value").split(".")
     if any(part in ("prompt", "input_messages") for part in parts[:-1]):
         return ""
     if parts[-1] == "messages":  # of OpenTelemetry's conventions: gen_ai.input.messages, gen_ai.output.messages
         return "output" if "output" in parts else ""
-    return parts[-1].rpartition("_")[2] if parts[-1].endswith("_args") else parts[-1]
+    return parts[-1].rpartition("_")[2] if parts[-1].endswith("_args") else last_word(parts[-1])
+
+
+def last_word(name: str) -> str:
+    """The last word of a name in camel case; another name as it is."""
+    return name if name.islower() or not _WORD.search(name) else _WORD.findall(name)[-1].lower()
 
 
 def is_text_key(key: str, *, of_errors: bool = True) -> bool:

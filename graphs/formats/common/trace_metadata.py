@@ -15,7 +15,8 @@ __all__ = ["LONGEST_WORD", "stated_metadata", "words_of"]
 
 LONGEST_WORD = 40
 _OF_PROGRAMS = re.compile(
-    r"(?:^|\.)(?:ls|lc|lang(?:graph|smith|fuse)|telemetry|otel|sdk|scope|process|os|host|container|k8s|cloud|device)[._]",
+    r"(?:^|\.)(?:ls|lc|lang(?:graph|smith|fuse)|telemetry|otel|sdk|scope|process|os|host|container|k8s|cloud|device)[._]"
+    r"|^mlflow\.(?!modelId$|source\.git\.commit$)",  # these two tell versions of a system apart
     re.I,
 )
 """How parts of keys begin that libraries write, and not their users."""

@@ -15,7 +15,7 @@ from graphs.errors import Problem, TraceError
 from graphs.formats.otlp.gathering import Gathering, Stated
 from graphs.formats.span_dumps.envelopes import dumped_spans
 from graphs.formats.span_dumps.phoenix import row_span, rows
-from graphs.formats.span_dumps.spans import SPANS, Dumped, DumpedSpan, decoded, span_of
+from graphs.formats.span_dumps.spans import METADATA, SPANS, Dumped, DumpedSpan, decoded, span_of
 from graphs.reading.documents import Place, documents
 from graphs.reading.source import Source
 from graphs.reading.tables.rows import is_parquet
@@ -59,9 +59,14 @@ def read(sources: Sequence[Source], attach_orphans: bool = False) -> Iterator[Tr
 
 
 def _add(log: Gathering, dumped: Dumped) -> None:
-    stated = dumped.extra.pop(SPANS, None)
-    trace, span = span_of(decoded(dumped), dumped.place, dumped.extra)
+    stated, metadata = dumped.extra.pop(SPANS, None), dumped.extra.pop(METADATA, None)
+    record = decoded(dumped)
+    trace, span = span_of(record, dumped.place, dumped.extra, dumped.named)
     log.add_span(trace, span)
+    if not span.parent and not metadata and record.resource is not None:
+        metadata = record.resource.attributes
+    if metadata:
+        log.resources.setdefault(trace, metadata)
     if stated is not None:
         log.stated[trace] = Stated(stated, "mlflow.trace.sizeStats", dumped.place)
 

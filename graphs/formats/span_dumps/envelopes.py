@@ -56,12 +56,13 @@ def dumped_spans(document: Document) -> Iterator[Dumped]:
     """
     text, base = document.raw, document.place
     places = Places(text, 0, base.line)
-    waiting: list[tuple[bytes, int, Attributes]] = [(text, 0, {})]  # a value, its depth, what its envelopes state
+    # A value, its depth, what its envelopes state, and the id that they give its trace.
+    waiting: list[tuple[bytes, int, Attributes, str]] = [(text, 0, {}, "")]
     while waiting:
-        value, depth, extra = waiting.pop()
+        value, depth, extra, named = waiting.pop()
         if value.startswith(b"["):
             elements = decode(_LIST, value, file=base.file, line=base.line)
-            waiting += [(bytes(element), depth, extra) for element in reversed(elements)]
+            waiting += [(bytes(element), depth, extra, named) for element in reversed(elements)]
             continue
         try:
             wrapper = _WRAPPER.decode(value)
@@ -70,13 +71,20 @@ def dumped_spans(document: Document) -> Iterator[Dumped]:
             inner_values = []
         if inner_values:
             if wrapper.info:
-                extra = extra | assessments(decode(_ANY, wrapper.info, file=base.file, line=base.line))
-            waiting += [(inner, depth + 1, extra) for inner in reversed(inner_values)]
+                info = decode(_ANY, wrapper.info, file=base.file, line=base.line)
+                extra, named = extra | assessments(info), _named(info) or named
+            waiting += [(inner, depth + 1, extra, named) for inner in reversed(inner_values)]
             continue
         if value is text:
             place = base
         else:
             line, start = places.of(value)
             place = Place(base.file, line, base.offset + start)
-        yield Dumped(value, place, dict(extra))
+        yield Dumped(value, place, dict(extra), named)
         extra.clear()  # the trace's assessments are stated once, at its first span
+
+
+def _named(info: Any) -> str:
+    """The id that MLflow gives a trace; older versions called it that of a request."""
+    stated = (info.get("trace_id"), info.get("request_id")) if isinstance(info, dict) else ()
+    return next((one for one in stated if isinstance(one, str)), "")

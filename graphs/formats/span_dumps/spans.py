@@ -27,7 +27,7 @@ from graphs.reading.json_problems import JSON_ERRORS
 from graphs.text import excerpt
 from graphs.traces.record import ZonelessTime
 
-__all__ = ["SPAN", "Dumped", "DumpedSpan", "assessments", "decoded", "span_of"]
+__all__ = ["METADATA", "SPAN", "SPANS", "Dumped", "DumpedSpan", "assessments", "decoded", "span_of"]
 
 Id = str | int | None
 Time = int | float | str | None
@@ -82,16 +82,17 @@ class DumpedSpan(msgspec.Struct):
     resource: _Holder | None = None
 
 
-SPANS = "num_spans"
-"""How many spans the envelope says that the trace has."""
+SPANS, METADATA = "num_spans", "metadata of the trace"
+"""Where an envelope's `extra` has how many spans the trace has, and what its users state of it."""
 
 
 class Dumped(NamedTuple):
-    """A span's JSON and where it stands; `extra` are attributes that its envelope gives."""
+    """A span's JSON and where it stands; its envelope gives `extra` attributes, and `named`, its trace's id."""
 
     raw: bytes
     place: Place
     extra: Attributes
+    named: str = ""
 
 
 class _Ids(msgspec.Struct):
@@ -125,19 +126,19 @@ def decoded(dumped: Dumped) -> DumpedSpan:
     except TraceError as error:
         try:
             ids = _IDS.decode(dumped.raw)
-            trace = _trace(ids.trace_id, ids.context, dumped.place)
+            trace = _trace(ids.trace_id, ids.context, dumped.place, dumped.named)
         except (TraceError, *JSON_ERRORS):
             trace = ""
         raise TraceError(dataclasses.replace(error.problem, trace=trace)) from error
 
 
-def span_of(span: DumpedSpan, place: Place, extra: Attributes) -> tuple[str, TracedSpan]:
+def span_of(span: DumpedSpan, place: Place, extra: Attributes, named: str = "") -> tuple[str, TracedSpan]:
     """The id of the span's trace, and what is kept of the span.
 
     Raises:
       TraceError: "bad-id", "bad-time", and those of `graphs.formats.otlp.spans.make_span`.
     """
-    trace = _trace(span.trace_id, span.context, place)
+    trace = _trace(span.trace_id, span.context, place, named)
     span_id = span.span_id if span.span_id is not None else (span.context or _NO_CONTEXT).span_id
     parent = span.parent_span_id or span.parent_id or (span.parent.span_id if span.parent else None)
     start = span.start_time if span.start_time_unix_nano is None else span.start_time_unix_nano
@@ -174,10 +175,12 @@ def _has_no_zone(time: Time) -> bool:
     return is_date and datetime.datetime.fromisoformat(str(time)).tzinfo is None
 
 
-def _trace(written: Id, context: _Context | None, place: Place) -> str:
-    """The id of a trace: hexadecimal, or a UUID with its dashes, as the product shows it."""
+def _trace(written: Id, context: _Context | None, place: Place, named: str) -> str:
+    """The id of a trace: hexadecimal, or as the product shows it, a UUID with its dashes, or `tr-…` of MLflow."""
     value = written if written is not None else (context or _NO_CONTEXT).trace_id
     trace = trace_id_of(_identifier(value, 32, "trace_id", place), place)
+    if named == f"tr-{trace}":
+        return named
     return value.lower() if isinstance(value, str) and "-" in value and _UUID(value) else trace
 
 
@@ -285,7 +288,8 @@ def _of_mlflow(span_attributes: Attributes) -> Attributes:
 
 
 def assessments(info: Any) -> Attributes:
-    """What an MLflow trace's assessments state, as evaluations of the trace, its state if that is an error; `SPANS`.
+    """What an MLflow trace's assessments state, as evaluations of the trace, its state if that is an error; `SPANS`;
+    `METADATA`.
 
     Assessments of a single span are left out. So are overridden ones, which MLflow keeps in the trace. A number or a
     truth that is written as a text is passed on as it is: who reads the evaluations refuses it by name.
@@ -300,6 +304,8 @@ def assessments(info: Any) -> Attributes:
     size = _json(stated.get("mlflow.trace.sizeStats")) if isinstance(stated, dict) else None
     if isinstance(size, dict) and isinstance(count := size.get("num_spans"), int):
         attributes[SPANS] = count
+    tags = info.get("tags") if isinstance(info, dict) else None
+    attributes[METADATA] = {key: one for each in (stated, tags) if isinstance(each, dict) for key, one in each.items()}
     for number, assessment in enumerate(found):
         if (
             assessment.get("span_id")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from credit.page.trace_view import TraceViews
 from credit.reports.event_texts import event_texts
 from credit.reports.task_and_result import task_and_result
 from credit.reports.trace_text import trace_json
+from tests.graphs.reading.samples import MLFLOW
 
 ASKED, GAVE = "Which is larger, 3 or 5?", "Five is larger."
 STATE = {"messages": [["system", "be brief"], ["user", ASKED]], "step": 3}
@@ -58,6 +60,13 @@ def otlp(root: dict[str, str], call: dict[str, str] | None = None) -> list[Any]:
     return [{"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}]
 
 
+def mlflow(inputs: Any, outputs: Any) -> list[Any]:
+    log = copy.deepcopy(MLFLOW)
+    log["data"]["spans"][0]["attributes"] |= {
+        "mlflow.spanInputs": json.dumps(inputs), "mlflow.spanOutputs": json.dumps(outputs)}  # fmt: skip
+    return [log]
+
+
 def langfuse(trace: dict[str, Any], root: dict[str, Any], call: dict[str, Any] | None = None) -> dict[str, Any]:
     about = {"traceId": "t", "startTime": "2026-01-01T00:00:00Z"}
     observations = [about | {"id": "o2", "type": "GENERATION", "name": "m", "parentObservationId": "o1"} | (call or {}),
@@ -81,6 +90,8 @@ LOGS: dict[str, Any] = {
     "otlp": otlp({"input.value": json.dumps({"messages": CHAT[1:]}), "output.value": GAVE}),
     "otlp, conventions": otlp({"gen_ai.input.messages": json.dumps(CHAT), "gen_ai.output.messages": json.dumps(
         [{"role": "assistant", "parts": [{"type": "text", "content": GAVE}]}])}),
+    "mlflow": mlflow({"question": ASKED}, GAVE),
+    "mlflow, a state": mlflow(STATE, ENDED),
     "langfuse": langfuse({"input": json.dumps(json.dumps(STATE)), "output": ENDED}, {}),
     "langfuse, its root": langfuse({"input": None, "output": None}, {"input": ASKED, "output": GAVE}),
 }  # fmt: skip
@@ -136,7 +147,8 @@ def test_langfuse_says_it_on_whichever_page_the_trace_stands(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("value", [None, "", [], {}, REFERENCE, {"self": REFERENCE}, {"messages": [[]]}])
 def test_what_says_nothing_is_nothing(value: Any, tmp_path: Path) -> None:
-    assert task_and_result(read(tmp_path, weave(value, value)), 0, 400) == ("", "")
+    for log in (weave(value, value), mlflow(value, value)):
+        assert task_and_result(read(tmp_path, log), 0, 400) == ("", "")
 
 
 def test_a_record_without_end_is_searched_to_a_depth(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import pytest
 
 import credit
 from credit.metrics.message_contents import team_messages
-from credit.reports.event_texts import call_arguments, event_texts
+from credit.reports.event_texts import call_arguments, event_texts, result_texts
 from credit.reports.tool_calls import call_mask
+from graphs.event_types import EventType
+from tests.graphs.reading.samples import MLFLOW
 
 ASKED = {"order_id": "A1", "note": 'the "é" \\d', "lines": [1, None, True]}
 
@@ -68,3 +71,25 @@ def test_what_is_not_wrapped_stays_as_it_is(tmp_path: Path, inputs: Any, text: s
     (tmp_path / "runs.jsonl").write_text("\n".join(map(json.dumps, logged(inputs))))
     traces = credit.read(tmp_path)
     assert event_texts(traces, np.flatnonzero(call_mask(traces)), 9999)[0] == (text or json.dumps(inputs))
+
+
+@pytest.mark.parametrize(
+    ("gave", "text"),
+    [({"status": "ok"}, '{"status": "ok"}'), ("found", "found"), ([], "[]"), (None, "null"), ({"output": "x"}, "x")],
+    ids=repr,
+)
+def test_a_call_of_mlflow_says_what_it_was_given_and_gave(tmp_path: Path, gave: Any, text: str) -> None:
+    """Its attributes are JSON in texts, under keys with dots and capitals, which were read nowhere."""
+    log = copy.deepcopy(MLFLOW)
+    stated = {"mlflow.spanInputs": json.dumps(ASKED), "mlflow.spanOutputs": json.dumps(gave)}
+    log["data"]["spans"][2]["attributes"] |= stated
+    chat = {"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": "Sent."}}]}
+    log["data"]["spans"][1]["attributes"]["mlflow.spanOutputs"] = json.dumps(chat)
+    (tmp_path / "log.jsonl").write_text(json.dumps(log))
+    traces = credit.read(tmp_path)
+    types = np.asarray(traces.graph.event_type)[: traces.sizes.events]
+    calls, results = (np.flatnonzero(types == kind) for kind in (EventType.TOOL_CALL, EventType.TOOL_RESULT))
+    assert call_arguments(traces, calls, 999) == [json.dumps(ASKED, sort_keys=True)]
+    assert result_texts(traces, results, 999) == [text]
+    acts = np.setdiff1d(np.arange(traces.sizes.events), [*calls, *results])
+    assert event_texts(traces, acts, 999) == ["Sent."]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import random
@@ -23,6 +24,7 @@ from graphs.reading.stated_ids import folded, stated_ids
 
 from .all_formats import ALL
 from .damages import DAMAGES, damaged, faults, found
+from .samples import MLFLOW
 
 ROOT = Path(__file__).resolve().parents[3]
 SEED = 33
@@ -179,9 +181,21 @@ def test_a_trace_that_is_read_with_a_fault_stays_where_another_trace_is_damaged(
     assert list(left) == ["a"] and {problem.trace for problem in problems if problem.kind == "lost-row"} == {"t"}
 
 
+def test_a_last_line_of_mlflow_that_is_cut_refuses_no_other_trace(tmp_path: Path) -> None:
+    """A line states its trace in its `info`, as `tr-…`. Its spans state it in base64, which may be cut."""
+    text, trace = json.dumps(MLFLOW), MLFLOW["info"]["trace_id"].removeprefix("tr-")
+    other = trace[:-1] + "0"
+    first, second = (base64.b64encode(bytes.fromhex(one)).decode() for one in (trace, other))
+    path = tmp_path / "log.jsonl"
+    for last, left in ((text.replace(trace, other).replace(first, second), [f"tr-{trace}"]), (text, [])):
+        path.write_text(f"{text}\n{last[:-9]}")
+        traces, problems = found(path)
+        assert list(traces) == left and [p.kind for p in problems] == ["bad-json", *["lost-row"] * (not left)]
+
+
 STATING = [name for name, sample in ALL.items() if FORMATS[sample.format].states.keys]
-RENAMED = ("spans of mlflow", "weave, an evaluation")
-"""Logs whose records state other ids than those of the traces: in base64, and of the evaluation of an example."""
+RENAMED = ("weave, an evaluation",)
+"""Logs whose records state other ids than those of the traces: of the evaluation of an example."""
 
 
 def in_one_document(path: Path) -> str:
@@ -205,7 +219,7 @@ def test_a_file_of_which_nothing_is_read_refuses_the_traces_that_it_states(tmp_p
     good, whole = set(found(path)[0]), in_one_document(path)
     other = whole
     for trace in good:
-        other = other.replace(f'"{trace}"', f'"{trace[:-1]}0"' if trace[-1] != "0" else f'"{trace[:-1]}1"')
+        other = other.replace(f'{trace}"', f'{trace[:-1]}0"' if trace[-1] != "0" else f'{trace[:-1]}1"')
     cut = tmp_path / "second.json"
     cut.write_text(other[: len(other) * 2 // 3])
     left, problems = found(tmp_path)

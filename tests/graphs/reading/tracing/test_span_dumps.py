@@ -39,7 +39,7 @@ def test_the_envelope_does_not_matter(tmp_path: Path, name: str) -> None:
     agent = "invoke_agent" if name in ("spans of phoenix", "spans of mlflow") else "lead"  # they name the span only
     assert shape(traces) == [(kind, agent) for kind, _ in TEAM]
     assert traces.evidence["tokens"].amounts.tolist() == [4]
-    assert traces.traces["trace"].to_pylist() == [TRACE]
+    assert traces.traces["trace"].to_pylist() == [f"tr-{TRACE}" if name == "spans of mlflow" else TRACE]
     if name != "spans of phoenix":
         assert float(traces.reward[0]) == 0.5
     if name != "spans of mlflow":
@@ -101,6 +101,20 @@ def test_mlflow_exports_ids_in_base64_and_feedback_on_the_trace(tmp_path: Path) 
         ]  # fmt: skip
         assert float(traces.reward[0]) == 0.75
         assert traces.evidence["tokens"].amounts.tolist() == [3, 5, 7]
+
+
+def test_a_trace_has_the_id_that_mlflow_gives_it(tmp_path: Path) -> None:
+    """Tables of groups and outcomes, which come from MLflow, named no trace that was read."""
+    log = json.loads((RECORDINGS / "spans_mlflow.json").read_text())
+    name = log["info"]["trace_id"]
+    (tmp_path / "groups.csv").write_text(f"trace,group\n{name},ticket\n")
+    traces = read(RECORDINGS / "spans_mlflow.json", groups=tmp_path / "groups.csv")
+    assert traces.problems == () and traces.traces["task"].to_pylist() == ["ticket"]
+    log["data"]["spans"][2]["name"] = 5  # a span that cannot be read is of the same trace
+    (tmp_path / "log.json").write_text(json.dumps(log))
+    with pytest.raises(NothingReadError) as caught:
+        read(tmp_path / "log.json")
+    assert [(problem.kind, problem.trace) for problem in caught.value.problems] == [("bad-type", name)]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -53,7 +54,27 @@ def otlp(i: int, about: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": [span]}]}]}]
 
 
-FORMATS = [(openai_agents, ""), (langfuse, ""), (langsmith, ""), (otlp, "app.")]
+def sdk(i: int, about: dict[str, Any]) -> list[dict[str, Any]]:
+    """A root span with the attributes of its resource, as the SDK prints it."""
+    resource = {"telemetry.sdk.version": f"1.{i // 3}", **{f"app.{key}": value for key, value in about.items()}}
+    own = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+    ids = {"trace_id": f"0x{i + 1:032x}", "span_id": f"0x{i + 1:016x}"}
+    return [{"name": "chat m", "context": ids, "parent_id": None, "start_time": WHEN, "end_time": WHEN,
+             "attributes": own, "resource": {"attributes": resource}}]  # fmt: skip
+
+
+def mlflow(i: int, about: dict[str, Any]) -> list[dict[str, Any]]:
+    """A trace with tags and metadata of its user, beside those that MLflow writes."""
+    first, *rest = about.items()
+    info = {"trace_id": f"tr-{i + 1:032x}", "tags": {"mlflow.traceName": f"n{i // 3}", **dict(rest)},
+            "trace_metadata": {"mlflow.source.type": f"l{i // 3}", **dict([first])}}  # fmt: skip
+    span = {"trace_id": base64.b64encode((i + 1).to_bytes(16)).decode(), "name": "chat", "parent_span_id": None,
+            "span_id": base64.b64encode((i + 1).to_bytes(8)).decode(), "start_time_unix_nano": 10**18 + i,
+            "end_time_unix_nano": 10**18 + i + 9, "attributes": {"mlflow.spanType": '"CHAT_MODEL"'}}  # fmt: skip
+    return [{"info": info, "data": {"spans": [span]}}]
+
+
+FORMATS = [(openai_agents, ""), (langfuse, ""), (langsmith, ""), (otlp, "app."), (sdk, "app."), (mlflow, "")]
 
 
 def written(folder: Path, log: Callable[[int, dict[str, Any]], list[dict[str, Any]]]) -> Path:
