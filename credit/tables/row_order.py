@@ -222,7 +222,9 @@ def untold_rounds(rows: Rows, turn: Any) -> bool:
     return bool(untold.any())
 
 
-def untold_order(rows: Rows, turn: Any, places: np.ndarray | None, *, of_agents: bool) -> str:
+def untold_order(
+    rows: Rows, turn: Any, places: np.ndarray | None, *, of_agents: bool, passed: np.ndarray | None = None
+) -> str:
     """What follows "reads" where rows tell no order, as in tables; "" where they do.
 
     Turns tell one where they are numbers, or end in one, as for `order_of_turns`. `order=` tells one but where rows of
@@ -234,8 +236,9 @@ def untold_order(rows: Rows, turn: Any, places: np.ndarray | None, *, of_agents:
       turn: the column, or None.
       places: as of `rounds_at_once`.
       of_agents: whether it is read which of several agents was first.
+      passed: where each row of the batch stood among those that the caller passed. Default: there.
     """
-    if gap := _said_of_gap(rows, turn):
+    if gap := _said_of_gap(rows, turn, passed):
         return gap
     if places is not None:
         return _said_of_ties(rows, ties(rows, places))
@@ -253,7 +256,7 @@ def untold_order(rows: Rows, turn: Any, places: np.ndarray | None, *, of_agents:
     return said if len(later) else ""
 
 
-def _said_of_gap(rows: Rows, turn: Any) -> str:
+def _said_of_gap(rows: Rows, turn: Any, passed: np.ndarray | None) -> str:
     if turn is None:
         return ""
     graph, at = rows.names.graph, numbers_of_turns(as_ids("turn", turn, None))[rows.names.rows]
@@ -261,7 +264,8 @@ def _said_of_gap(rows: Rows, turn: Any) -> str:
     behind, before = turn_gaps(trace, np.asarray(graph.agent_name_ids)[agent], at)
     if not len(behind):
         return ""
-    where = f"turn of row {rows.names.rows[behind[0]]} is {said_of_gap(int(at[behind[0]]), int(before[0]))}"
+    row = rows.names.rows[behind[0]]
+    where = f"turn of row {row if passed is None else passed[row]} is {said_of_gap(int(at[behind[0]]), int(before[0]))}"
     such = f" ({counted(len(behind), 'such trace')})" if len(behind) > 1 else ""
     return f"the order of turns, and {where}{such}: a row may be lost"
 

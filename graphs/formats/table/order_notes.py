@@ -55,7 +55,7 @@ def notes_of_order(
             for trace in untold
             if len(trace.instances) > 1
             and _lacks_time(trace)
-            and not _rises(turns[id(trace)])
+            and not _rises(turns[id(trace)], trace)
             and id(trace) not in unnumbered
         ]
     else:
@@ -94,9 +94,7 @@ def _by_agent(traces: Sequence[TraceRecord], turns: Mapping[int, Sequence[float]
     for row in untold_agents(of_trace, agent, turn).tolist():
         n = int(of_trace[row])
         at = row - int(begins[n])
-        context = [*traces[n].columns.get("context", []), *[None] * sizes[n]]  # a column may end early
-        told = traces[n].times[at] > traces[n].times[at - 1]
-        if not told and (context[at] is None or context[at] != context[at - 1]):
+        if not traces[n].times[at] > traces[n].times[at - 1] and not _at_once(traces[n], at):
             first.setdefault(n, at)
     return [(traces[n], at) for n, at in first.items()]
 
@@ -107,16 +105,25 @@ def _put_beside(
     """The first row of each trace that stands where it does by a turn that another agent's row has, too."""
     for trace in moved:
         numbers = turns.get(id(trace), ())
-        if row := next((row for row in range(1, len(numbers)) if numbers[row] == numbers[row - 1]), 0):
+        alike = (row for row in range(1, len(numbers)) if numbers[row] == numbers[row - 1])
+        if row := next((row for row in alike if not _at_once(trace, row)), 0):
             yield trace, row
+
+
+def _at_once(trace: TraceRecord, row: int) -> bool:
+    """Whether a row shares its context with the one before."""
+    context = trace.columns.get("context", ())[row - 1 : row + 1]  # a column may end early
+    return len(context) > 1 and context[0] is not None and context[0] == context[1]
 
 
 def _lacks_time(trace: TraceRecord) -> bool:
     return any(map(math.isnan, trace.times))
 
 
-def _rises(numbers: Sequence[float]) -> bool:
-    return all(later > earlier for earlier, later in itertools.pairwise(numbers))
+def _rises(numbers: Sequence[float], of: TraceRecord | None = None) -> bool:
+    """Whether each number is above the one before; of a trace, alike where both rows act at once."""
+    pairs = enumerate(itertools.pairwise(numbers), 1)
+    return all(b > a or (of is not None and a == b and _at_once(of, row)) for row, (a, b) in pairs)
 
 
 def _out_of_order(trace: TraceRecord, column_of: Mapping[str, str]) -> Problem | None:

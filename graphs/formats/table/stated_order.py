@@ -15,12 +15,14 @@ __all__ = ["in_stated_order", "numbers_of_turns"]
 def in_stated_order(trace: TraceRecord) -> TraceRecord:
     """A trace with its rows in the order that they state; itself where that is the file's, or they state none.
 
-    Times state it where every row has one, turns where no two rows of the trace have one number, also between equal
-    times. Without times an agent's turns do that differ and fall: rows of several agents that have one number stay as
-    they stand, and so do those of one context, which act at once: a time may be that at which they ended.
+    Times state it where every row has one, turns where rows of one number share a context, also between equal times.
+    Without times an agent's turns do that differ and fall: rows of several agents that have one number stay as they
+    stand, and so do those of one context, which act at once: a time may be that at which they ended.
     """
     turns = numbers_of_turns(trace.turns)
-    through = len({*turns}) == len(trace.ids)  # labels without numbers are one NaN
+    contexts = [*trace.columns.get("context", ()), *[None] * len(turns)]  # a column may end early
+    rounds = {*((turn, row if contexts[row] is None else contexts[row]) for row, turn in enumerate(turns))}
+    through = len({*turns}) == len(rounds) and not any(map(math.isnan, turns[:1] or [math.nan]))
     stated: Sequence[float] = trace.times
     if all(map(math.isnan, trace.times)):
         if not through and (len({*zip(trace.agents, turns, strict=False)}) < len(turns) or not _falls(trace, turns)):

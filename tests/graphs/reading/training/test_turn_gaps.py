@@ -167,3 +167,14 @@ def test_tables_native_logs_and_rows_tell_alike(tmp_path: Path, lost: tuple[int,
             result = live(**columns)
         assert [said in str(warning.message) for warning in caught] == [True] * bool(said)
         assert ("credit/condition/unbiased" in result.metrics) is not bool(said)
+
+
+def test_a_gap_is_named_by_the_row_that_was_passed() -> None:
+    """With `order=` it was a place among sorted rows, with `where` one among the rows that count."""
+    columns = _columns((1, 2))
+    at = np.random.default_rng(4).permutation(len(columns["turn"])).tolist()
+    passed = {name: [*column[:1], *(column[row] for row in at)] for name, column in columns.items()}
+    row = next(i for i, key in enumerate(zip(passed["trace"], passed["turn"], strict=True)) if key == ("t1", 3))
+    live = RowAdvantages("turn_baseline")
+    with pytest.warns(UserWarning, match=f"turn of row {row} is 3 behind 1"):
+        live(**passed, order=passed["turn"], where=np.arange(len(at) + 1) > 0)
