@@ -97,7 +97,8 @@ def selected(
     chosen = [(n, at) for key in keys for name in known for n, at in read if (key_of(n), n.method) == (key, name)]
     several, edits = _of_several(chosen)
     if several:
-        raise CreditError(f"{several[0]}; expected one function or world of a name: measure one under another name")
+        apart = "measure a world under another name; -m NAME=MODULE:FUNCTION names a method anew"
+        raise CreditError(f"{several[0]}; expected one function or world of a name: {apart}")
     if edits and not edited:
         expected = "expected one text: measure again, or --edited if the function and what it imports are the same"
         raise CreditError(f"{edits[0]}; {expected}. Imports of {_FILE.findall(edits[0])[0]} are not covered")
