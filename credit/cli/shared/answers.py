@@ -78,7 +78,7 @@ def _console(*, stderr: bool) -> Console:
 
     class Plain(Console):
         def print(self, *objects: Any, **options: Any) -> None:
-            """Print; without a terminal a table has no blanks at the ends of lines, and without COLUMNS its own width."""
+            """Print; in a file a table has no blanks at the ends of lines, and without COLUMNS its own width."""
             if self.is_terminal or not isinstance(objects[0] if objects else None, Table):
                 super().print(*objects, **options)
                 return
