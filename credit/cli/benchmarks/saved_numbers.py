@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +25,7 @@ COUNTS = ("cost", "traces", "events to 90 %")
 """Quantities without a fraction, of which training may not reach one."""
 Key = tuple[str, str, str]
 """A benchmark, a quantity, and of a difference the method whose number was subtracted."""
+_FILE, _FUNCTION = re.compile(r"(\S+[.]py) sha256 "), re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
 FILES = "a table that `credit bench bias`, `truth`, `snr` or `train` wrote with `--table`"
 
 
@@ -47,8 +50,9 @@ class Selected(NamedTuple):
 def edited_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--edited` of commands that join files."""
     return click.option(
-        "--edited", is_flag=True, help="Accept runs between which the module of a function of yours was edited."
-    )(command)
+        "--edited", is_flag=True,
+        help="Accept runs between which the module of a function of yours was edited. Its imports are not covered.",
+    )(command)  # fmt: skip
 
 
 def saved_numbers(files: Sequence[Path], methods: Sequence[str]) -> list[tuple[Measured, str]]:
@@ -73,7 +77,7 @@ def selected(
 ) -> Selected:
     """The numbers of the methods and quantities that a call names, of which no two may contradict each other.
 
-    A name of one's own may not stand for the functions of two texts of a module.
+    A name of one's own may stand for one function or world, of one text of its module.
 
     Args:
       read: of `saved_numbers`.
@@ -83,32 +87,44 @@ def selected(
       edited: whether a module of one's own may have been edited between the runs.
 
     Raises:
-      CreditError: a name is unknown, numbers contradict each other, or a module was edited.
+      CreditError: a name is unknown, numbers contradict each other, a name stands for several functions, or a module
+        was edited.
     """
     found = [number for number, _ in read]
     heads, known = _heads(found), _known(methods, found)
     of_known = [key_of(number) for number in found if number.method in known and (less or not number.less)]
     keys = _chosen(quantities, heads, of_known, default)
-    numbers = _agreed(read, keys, known)
-    edits = _edits(numbers, {number.source: where.rpartition(":")[0] for number, where in read})
+    chosen = [(n, at) for key in keys for name in known for n, at in read if (key_of(n), n.method) == (key, name)]
+    several, edits = _of_several(chosen)
+    if several:
+        apart = "measure a world under another name; -m NAME=MODULE:FUNCTION names a method anew"
+        raise CreditError(f"{several[0]}; expected one function or world of a name: {apart}")
     if edits and not edited:
-        raise CreditError(f"{edits[0]}; expected one text: measure again, or --edited if the function is the same")
+        expected = "expected one text: measure again, or --edited if the function and what it imports are the same"
+        raise CreditError(f"{edits[0]}; {expected}. Imports of {_FILE.findall(edits[0])[0]} are not covered")
+    numbers = _agreed(chosen)
     return Selected(heads, keys, numbers, edits, _namesakes(numbers))
 
 
-def _edits(numbers: Iterable[Measured], files: Mapping[str, str]) -> list[str]:
-    """A line for each method and world of one's own whose module had several texts, by the sources and their files."""
-    texts: dict[str, dict[str, str]] = {}
-    for number in numbers:
+def _of_several(found: Iterable[tuple[Measured, str]]) -> tuple[list[str], list[str]]:
+    """Names of one's own that stand for several functions or worlds, and for several texts of a module, in lines."""
+    functions: dict[str, dict[str, str]] = {}
+    texts: dict[str, dict[str, str]] = {}  # by name and what it stands for, the first file
+    for number, where in found:
+        file = where.rpartition(":")[0]
         for name in filter(None, (number.method, number.less, number.world)):
-            module, sign, _ = _function(name, number.source).partition(":")
+            function = _function(name, number.source)
+            module, sign, _ = function.partition(":")
+            if sign:
+                functions.setdefault(name, {}).setdefault(function, file)
             if sign and (text := re.search(rf"\b({module.split('.')[-1]}|__init__)[.]py sha256 \w+", number.source)):
-                texts.setdefault(name, {}).setdefault(text[0], files[number.source])
-    return [
-        f"{name} is of {' and of '.join(f'{text} in {file}' for text, file in of.items())}"
-        for name, of in texts.items()
-        if len(of) > 1
-    ]
+                texts.setdefault(name, {}).setdefault(text[0], file)
+
+    def lines(names: Mapping[str, Mapping[str, str]], of: str) -> list[str]:
+        listed = {name: [f"{of}{what} in {file}" for what, file in which.items()] for name, which in names.items()}
+        return [f"{name} is {' and '.join(several)}" for name, several in listed.items() if several[1:]]
+
+    return lines(functions, ""), lines(texts, "of ")
 
 
 def _namesakes(numbers: Iterable[Measured]) -> list[str]:
@@ -125,13 +141,30 @@ def _namesakes(numbers: Iterable[Measured]) -> list[str]:
 
 def _function(name: str, source: str) -> str:
     """The "module:function" behind a name in the command that a number is of; another name as it is."""
-    shown = re.search(rf"(?<![^\s,='\"]){re.escape(name)}=([^\W\d][\w.]*:[^\W\d][\w.]*)", source)
-    return shown[1] if shown else function_of(name)
+    return _named(source).get(name, function_of(name))
+
+
+@functools.cache
+def _named(source: str) -> dict[str, str]:
+    """By name the "module:function" for which the words of a command have it."""
+    try:
+        words = shlex.split(source)
+    except ValueError:  # no command of this library
+        return {}
+    parts = (re.sub(r"^-(\w|-[\w-]+=)", "", word.rstrip(";")) for word in words)
+    named = (part.strip().rpartition("=") for of in parts for part in of.split(","))
+    return {name.strip(): function for name, _, function in named if _FUNCTION.fullmatch(function)}
 
 
 def _renamed(number: Measured, shown_as: Mapping[str, str]) -> Measured:
-    """The number with the names of its methods that a call gave."""
-    method, less = (shown_as.get(_function(name, number.source), name) for name in (number.method, number.less))
+    """The number with the names of its methods that a call gave, which its source tells with their functions."""
+    method, less = number.method, number.less
+    for name in filter(None, (method, less)):
+        function = _function(name, number.source)
+        if (shown := shown_as.get(function, name)) != name:
+            word = shlex.quote(f"{shown}={function}")
+            method, less = (shown if of == name else of for of in (method, less))
+            number = number._replace(source=f"{number.source}; {word}")
     return number._replace(method=method, less=less)
 
 
@@ -187,16 +220,20 @@ def _known(names: Sequence[str], found: Iterable[Measured]) -> list[str]:
     return list(names) or known
 
 
-def _agreed(found: Sequence[tuple[Measured, str]], chosen: Sequence[Key], methods: Sequence[str]) -> list[Measured]:
-    """The chosen numbers of some methods, each once, in which no two files may contradict each other."""
+def _agreed(chosen: Iterable[tuple[Measured, str]]) -> list[Measured]:
+    """The chosen numbers, each once, in which no two files may contradict each other by more than rounding."""
     kept: dict[tuple[Any, ...], tuple[Measured, str]] = {}
-    order = ((key, name) for key in chosen for name in methods)
-    for number, where in (one for at in order for one in found if (key_of(one[0]), one[0].method) == at):
+    for number, where in chosen:
         first, place_of_first = kept.setdefault((run_of(number), key_of(number)), (number, where))
-        if repr(first[2:5]) != repr(number[2:5]):  # marks are of what else a run had
+        if not all(map(_same, first[2:5], number[2:5])):  # marks are of what else a run had
             both = f"{number.title} {number.value:g} of {number.method}, and {place_of_first} has {first.value:g}"
             raise CreditError(f"{where} has {both} under the same settings; expected one number: leave out one file")
     return [number for number, _ in kept.values()]
+
+
+def _same(first: float, second: float) -> bool:
+    """Whether both are one number but for rounding, or neither is one."""
+    return math.isclose(first, second, rel_tol=1e-6, abs_tol=1e-12) or (math.isnan(first) and math.isnan(second))
 
 
 def _read(files: Sequence[Path]) -> Iterator[tuple[Measured, str]]:

@@ -33,6 +33,7 @@ WIDTH, LEAST_WIDTH = 120, 40  # of text where the output is no terminal, unless 
 _ROOM = 10_000  # wider than any table
 LEAST_TEXT = 10  # of a column of text; where numbers leave less, the rows of a table are stacked
 
+_BLANKS = re.compile(r" +$", re.MULTILINE)
 _UNSEEN = re.compile(r"[^\n -~]")  # more than the control characters that JSON itself escapes
 
 
@@ -77,13 +78,17 @@ def _console(*, stderr: bool) -> Console:
 
     class Plain(Console):
         def print(self, *objects: Any, **options: Any) -> None:
-            """Print; a table is as wide as it is where the output is no terminal and COLUMNS is not set."""
+            """Print; in a file a table has no blanks at the ends of lines, and without COLUMNS its own width."""
+            if self.is_terminal or not isinstance(objects[0] if objects else None, Table):
+                super().print(*objects, **options)
+                return
             usual = self.width
-            if file_has_room and not self.is_terminal and isinstance(objects[0] if objects else None, Table):
-                wide = self.measure(objects[0], options=self.options.update(width=_ROOM)).maximum
-                self.width = max(usual, wide)
-            super().print(*objects, **options)
+            if file_has_room:
+                self.width = max(usual, self.measure(objects[0], options=self.options.update(width=_ROOM)).maximum)
+            with self.capture() as printed:
+                super().print(*objects, **options)
             self.width = usual
+            self.out(_BLANKS.sub("", printed.get()), highlight=False, end="")
 
         def on_broken_pipe(self) -> None:
             """Raise, so that `credit.cli` chooses the exit code: Rich would exit with 1 at once."""

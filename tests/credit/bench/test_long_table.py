@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow.csv
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from rich.console import Console
 
 from credit.bench.against_truth import Difference as OfTruth
@@ -1112,6 +1112,7 @@ def test_a_name_stands_for_one_text_of_its_module_and_a_function_for_one_name(tm
     for call in (["table", one, two], ["plot", one, two, *picture], ["table", one, two, "-m", "T=own:trim"]):
         refused = CliRunner().invoke(cli, ["bench", *call])
         assert refused.exit_code == 1 and words.partition(" is ")[2] in refused.stderr, refused.output
+        assert "Imports of own.py are not covered" in refused.stderr
         accepted = CliRunner().invoke(cli, ["bench", *call, "--edited"])
         assert accepted.exit_code == 0 and words.partition(" is ")[2] in accepted.output, accepted.output
     others = CliRunner().invoke(cli, ["bench", "table", one, two, "-m", "rloo"])
@@ -1120,6 +1121,62 @@ def test_a_name_stands_for_one_text_of_its_module_and_a_function_for_one_name(tm
     assert "Trim (ours) and Trim(ours) are both own:trim; -m 'NAME=own:trim' gives them one name" in hint.stderr
     joined = CliRunner().invoke(cli, ["bench", "table", one, third, "-m", "T=own:trim"])
     assert joined.exit_code == 0 and not joined.stderr and "(ours)" not in joined.stdout, joined.output
+
+
+def test_a_name_stands_for_one_function_and_one_world(tmp_path: Path) -> None:
+    """Two functions of one module under one name were one row of a table; a joined file lost which they were."""
+    calls = {
+        "one": ("-m rloo,Ours=own:first", "Ours"), "two": ("-m 'Our Ours=own:first' -m Ours=own:other", "Ours"),
+        "three": ("-m Ours=own:first --world=W=own:hive", "Ours"),
+        "four": ("-mOurs=own:first --world W=own:dig", "Ours"),
+        "first": ("-m own:first", "own:first"), "other": ("-m own:other", "own:other"),
+        "older": ("", "Ours"),
+    }  # fmt: skip
+    path = {file: str(tmp_path / f"{file}.csv") for file in calls}
+    for size, (file, (call, name)) in enumerate(calls.items(), 2):
+        made_by = f"orchestration-credit 0.1.0; credit bench bias {call}; own.py sha256 a1" * bool(call)
+        world = "W" if "W=" in call else "relay-and"
+        number = Measured(name, "bias", 1.0, world=world, group_size=size, bench="bias", source=made_by)
+        save_numbers([number], Path(path[file]))
+
+    def run(call: list[str]) -> Result:
+        return CliRunner().invoke(cli, ["bench", *call])
+
+    more = ["--edited"], ["-o", str(tmp_path / "a.svg")]
+    for (one, a), (two, b) in (
+        (("one", "Ours is own:first"), ("two", "own:other")),
+        (("three", "W is own:hive"), ("four", "own:dig")),
+    ):
+        words = f"{a} in {path[one]} and {b} in {path[two]}; expected one function or world of a name"
+        for command, rest in zip(("table", "plot"), more, strict=True):
+            refused = run([command, path[one], path[two], *rest])
+            assert refused.exit_code == 1 and words in refused.stderr, refused.output
+    for files in (("one", "three"), ("one", "older")):
+        joined = run(["table", *(path[file] for file in files)])
+        assert joined.exit_code == 0 and not joined.stderr, joined.output
+    apart = run(["table", path["one"], path["two"], "-m", "A=own:first", "-m", "B=own:other"])
+    assert apart.exit_code == 0 and "Ours" not in apart.output
+    for file in ("first", "other"):
+        path[file] = str(tmp_path / f"{file}2.csv")
+        call = ["table", str(tmp_path / f"{file}.csv"), "-m", f"My own=own:{file}", "-o", path[file]]
+        assert run(call).exit_code == 0
+    refused = run(["table", path["first"], path["other"]])
+    assert refused.exit_code == 1 and "My own is own:first in" in refused.stderr, refused.output
+
+
+def test_numbers_that_differ_by_rounding_agree(tmp_path: Path) -> None:
+    """4.4e-16 beside 5.1e-16 was a contradiction."""
+    row = Measured("rloo", "bias", 0.0, world="w", group_size=3, bench="bias")
+    for first, second, agree in (
+        (4.4e-16, -5.13402e-16, True), (0.5, 0.5 + 1e-8, True), (3e5, 3e5 + 0.01, True), (math.nan, math.nan, True),
+        (0.5, 0.50001, False), (2e-9, 3e-9, False), (0.5, math.nan, False), (3e5, 3e5 + 1, False),
+    ):  # fmt: skip
+        for file, value in (("one", first), ("two", second)):
+            save_numbers([row._replace(value=value), row._replace(group_size=4)], tmp_path / f"{file}.csv")
+        joined = CliRunner().invoke(
+            cli, ["bench", "table", *(str(tmp_path / f"{file}.csv") for file in ("one", "two"))]
+        )
+        assert (joined.exit_code == 0) is agree and ("expected one number" in joined.output) is not agree, joined.output
 
 
 @pytest.mark.slow
