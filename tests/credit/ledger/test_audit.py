@@ -530,3 +530,5 @@ def test_a_claim_without_errors_takes_no_part_where_they_weigh(tmp_path: Path) -
     assert list(told["refused"]) == ["gae"] and told["totals"] == ["rloo"]
     assert (told["took_part"], told["holding_luck"]) == ([], "") and "took part" not in done.stderr
     assert "no entries of rloo, which declares the total of a trace: " in done.stderr
+    audited = run("audit", path, "-m", "rloo,gae").stdout
+    assert "estimates a total and cannot be a claim on increments: that is an amount to divide" in audited
