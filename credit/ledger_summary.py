@@ -38,7 +38,7 @@ class LedgerSummary:
       actions, with_entry: actions, and those with an entry of their own.
       without_share: how many have none since several agents act at once, in words (`Ledger.without_share`).
       took_part: sources of claims that made entries.
-      totals: methods that give all actions of a trace one number. They make no entries.
+      totals: methods that declare the total of a trace. They make no entries.
       expected_by: the method of `totals` whose baseline is what was expected at the start; None where none is.
       refused: sources of claims that made no entries, each with why.
       explained, explained_stderr: part of the variance of the reward within groups that the entries explain out of
@@ -87,7 +87,7 @@ class LedgerSummary:
         lines += [f"  no entries of {self.without_share}"] if self.without_share else []
         for name in self.totals:
             use = "its baseline is taken for what was expected at the start" if name == self.expected_by else "not used"
-            lines.append(f"  no entries of {name}, which gives all actions of a trace one number: {use}")
+            lines.append(f"  no entries of {name}, which declares the total of a trace: {use}")
         for source, why in self.refused.items():
             lines.append(f"  refused: {why}" if repr(source) in why else f"  refused: {source!r}: {why}")
         if self.rule == "shares":
@@ -141,7 +141,7 @@ def ledger_summary(traces: Traces, ledger: Ledger, claims: Mapping[str, Credit] 
         actions=int(action.sum()),
         with_entry=int(claimed.sum()),
         without_share=ledger.without_share,
-        took_part=tuple(dict.fromkeys(claim.source for claim in ledger.claims)),
+        took_part=ledger.took_part,
         totals=totals,
         expected_by=_whose_baseline(traces, start, (claims or {}), totals),
         refused=dict(ledger.refused),

@@ -308,7 +308,10 @@ class Summary:
         stated = implied(entry.fn, options, of_agents=count["of agents"] > 0)
         unbiased, why = entry.unbiased_with(stated, self.seen)
         if ":" in method:
-            unbiased, why = None, f"that is not known; `credit bench bias --method {method}` computes it"
+            from credit.bench.bias_settings import OWN_EVIDENCE
+
+            measured = f"; `credit bench bias --method {method}` computes it" * OWN_EVIDENCE.issuperset(entry.needs)
+            unbiased, why = None, f"that is not known{measured}"
         doubts = self._doubts(method, options)
         if unbiased and (doubts or self.doubts):
             unbiased, why, doubts = None, "; ".join([*doubts, *self.doubts]), []

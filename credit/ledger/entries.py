@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credit.ledger.rules import Reconcile
 from credit.metrics.clustered_error import beyond_two_errors
 from estimators.base import Credit, Reason
 from estimators.composition.exact import Partition
@@ -139,9 +140,17 @@ class Entries:
         return html_table(type(self).__name__, facts, rows)
 
     @property
+    def took_part(self) -> tuple[str, ...]:
+        """The sources of claims that made entries: by rule "reconcile" those that state an error."""
+        unweighed = self.rule != Reconcile.name
+        states = [claim for claim in self.claims if unweighed or np.isfinite(claim.stderr[claim.valid]).any()]
+        return tuple(dict.fromkeys(claim.source for claim in states))
+
+    @property
     def holding_luck(self) -> str:
         """Which claims hold the luck after the last action, in words, where `outcome` does not have it; else ""."""
-        holding = dict.fromkeys(claim.source for claim in self.claims if claim.own_outcome)
+        own = {claim.source for claim in self.claims if claim.own_outcome}
+        holding = [source for source in self.took_part if source in own]
         if not holding or np.asarray(self.outcome).any():
             return ""
         return f"luck after the last action in entries of {', '.join(holding)}, as no outcome= states it"

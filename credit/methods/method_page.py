@@ -28,7 +28,7 @@ SCOPES = {
 UNKNOWN_OF_OWN = {
     "estimand": "not known: the function declares it when it runs",
     "unit": "not known: the function declares it when it runs",
-    "unbiased": "not known: `credit bench bias` computes it",
+    "unbiased": "not known: `credit bench bias` computes it, where a world has its evidence",
     "scope": "not known: treated as a function of the whole batch",
 }
 """Facts of your own function: the promises of `own_method` are what is safe to assume, and no findings."""

@@ -39,7 +39,7 @@ __all__ = ["JOINT", "Combined", "NotComposableError", "as_increment", "combine",
 _WHY = {
     "effect": "no propensity makes what one other choice would have brought the mean over all of them; of a contrast "
     "with the policy-weighted mean of all other alternatives, state estimand 'contrast'",
-    "total": "one number for all actions of a trace is an amount to divide; it does not divide it",
+    "total": "that is an amount to divide; it does not divide it",
     "scale": "a normaliser is a factor, applied after composition",
     "share": "shares of a coalition game make a ledger of their own (rule 'shares')",
     "score": "a score has no unit of reward until it is calibrated on other tasks",

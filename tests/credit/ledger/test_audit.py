@@ -519,3 +519,16 @@ def test_a_claim_of_turn_baseline_is_told_by_the_values_that_it_rests_on(tmp_pat
         (line,) = [line for line in receipt.lines if line.claim == "turn_baseline"]
         assert line.increment == pytest.approx(increment, abs=1e-6)
         assert "against what other traces that still play earned from there on" in line.why
+
+
+def test_a_claim_without_errors_takes_no_part_where_they_weigh(tmp_path: Path) -> None:
+    """`gae` took part, held the luck and was refused on all its events, in one summary."""
+    path = log(tmp_path / "x.jsonl")
+    by_errors = ["--rule", "reconcile", "--tau", "0", "--unclaimed", "0.3", "--json"]
+    done = run("compose", path, "-m", "rloo,gae", *by_errors, "-o", tmp_path / "x.csv")
+    told = json.loads(done.stdout)
+    assert list(told["refused"]) == ["gae"] and told["totals"] == ["rloo"]
+    assert (told["took_part"], told["holding_luck"]) == ([], "") and "took part" not in done.stderr
+    assert "no entries of rloo, which declares the total of a trace: " in done.stderr
+    audited = run("audit", path, "-m", "rloo,gae").stdout
+    assert "estimates a total and cannot be a claim on increments: that is an amount to divide" in audited

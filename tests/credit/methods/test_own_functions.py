@@ -209,3 +209,14 @@ def test_a_column_of_ones_own_is_evidence_of_ones_own_method(folder: Path) -> No
     assert CliRunner().invoke(cli, command).exit_code == 0
     written = csv.DictReader((folder / "out.csv").read_text().splitlines())
     assert sorted(float(row["advantage"]) for row in written) == sorted(expected)
+
+
+def test_no_benchmark_is_named_where_no_world_has_the_evidence(folder: Path) -> None:
+    """`assign` named `credit bench bias`, which leaves a method of `own_number` out of every world."""
+    plain = "\ndef plain(graph, reward):\n    return credit.rloo(graph, reward)\n"
+    (folder / "needy_or_not.py").write_text(NEEDY + plain)
+    (folder / "log.csv").write_text("trace,group,reward,own_number\na,q,1,0.5\nb,q,0,0.25\n")
+    for method, named in (("needy_or_not:less", False), ("needy_or_not:plain", True)):
+        done = CliRunner().invoke(cli, ["assign", "log.csv", "-m", method, "-o", "out.csv"])
+        assert done.exit_code == 0 and "may be biased: that is not known" in done.stderr, done.output
+        assert (f"`credit bench bias --method {method}` computes it" in done.stderr) == named
