@@ -164,6 +164,8 @@ def draw_snr(
     for curve, (along, low, high), colour in bands:  # one that goes on below ends where the axis does, not above
         until = np.where(low < floor, bottom, low)
         of_panel[curve.panel].fill_between(along, until, high, color=colour, alpha=0.18, linewidth=0, zorder=2)
+        if len(along) == 1:  # over which no area stands
+            of_panel[curve.panel].vlines(along, until, high, color=colour, alpha=0.5, linewidth=1.5, zorder=2)
     if title and len(titles) == 1:
         panels[0].set_title(printable(title, 120), loc="left", fontsize=10, parse_math=False)
     elif title:
