@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from credit.bench.snr import Report
+    from credit.bench.snr import Point, Report
     from graphs.event_graph import Array
 
 __all__ = ["Curve", "draw_snr", "draw_snr_report"]
@@ -164,6 +164,8 @@ def draw_snr(
     for curve, (along, low, high), colour in bands:  # one that goes on below ends where the axis does, not above
         until = np.where(low < floor, bottom, low)
         of_panel[curve.panel].fill_between(along, until, high, color=colour, alpha=0.18, linewidth=0, zorder=2)
+        if len(along) == 1:  # over which no area stands
+            of_panel[curve.panel].vlines(along, until, high, color=colour, alpha=0.5, linewidth=1.5, zorder=2)
     if title and len(titles) == 1:
         panels[0].set_title(printable(title, 120), loc="left", fontsize=10, parse_math=False)
     elif title:
@@ -241,40 +243,44 @@ def draw_snr_report(
 
     Raises:
       MissingExtraError: matplotlib is not installed.
-      CreditError: no scheme has points at two lengths.
+      CreditError: no scheme has a positive point.
     """
     from credit.bench.refusals import Absent, absent_caption, refused_caption
     from credit.bench.snr import Report
 
     reports = [report] if isinstance(report, Report) else [*report]
-    of_all = [(one, line) for one in reports for line in one.fits]
-    groups, worlds = {line.group for _, line in of_all}, [one.world for one in reports]
-    schemes = list(dict.fromkeys(line.scheme for _, line in of_all))
-    shown = {scheme: shown_name(scheme) for scheme in schemes}
+    found: dict[tuple[int, str, int], list[Point]] = {}
+    for number, one in enumerate(reports):
+        for point in one.points:
+            found.setdefault((number, point.scheme, point.group), []).append(point)
+    found = {place: points for place, points in found.items() if len(_positive([p.snr for p in points]))}
+    fits = {(number, line.scheme, line.group): line for number, one in enumerate(reports) for line in one.fits}
+    groups, worlds = {group for *_, group in found}, [one.world for one in reports]
+    shown = {scheme: shown_name(scheme) for _, scheme, _ in found}
     drawn = []
-    for one, line in of_all:
-        points = [p for p in one.points if p.scheme == line.scheme and p.group == line.group]
-        if names is not None and line.scheme not in names:
+    for (number, scheme, group), points in found.items():
+        if names is not None and scheme not in names:
             continue
+        line = None if equal_cost else fits.get((number, scheme, group))
         scale = 1 / np.sqrt([p.cost for p in points]) if equal_cost else np.ones(len(points))
         theory = [p.theory for p in points]
-        panel = [one.world] * (len(worlds) > 1) + [f"groups of {line.group}"] * (len(groups) > 1)
+        panel = [worlds[number]] * (len(worlds) > 1) + [f"groups of {group}"] * (len(groups) > 1)
         drawn.append(
             Curve(
-                name=shown[line.scheme],
+                name=shown[scheme],
                 length=np.array([p.length for p in points]),
                 snr=scale * [p.snr for p in points],
                 low=scale * [p.low for p in points],
                 high=scale * [p.high for p in points],
                 theory=None if any(t is None for t in theory) else scale * np.array(theory, float),
-                slope=None if equal_cost else line.slope,
-                slope_half=None if equal_cost else line.half_width,
+                slope=None if line is None else line.slope,
+                slope_half=None if line is None else line.half_width,
                 panel=", ".join(panel),
             )
         )
     if not drawn:
         asked_for = "" if names is None else f" of {', '.join(names)}"
-        raise CreditError(f"no scheme{asked_for} has points at two lengths; expected two lengths or more")
+        raise CreditError(f"no scheme{asked_for} has a positive signal to noise; expected one or more")
     one_size = f"groups of {max(groups)}" if len(groups) == 1 else ""
     asked = shown.keys() if names is None else shown.keys() & set(names)
     refused = refused_caption((shown[p.scheme], p.answered) for of in reports for p in of.points if p.scheme in asked)
@@ -283,7 +289,7 @@ def draw_snr_report(
     left_out = absent_caption(absent.values(), shown_name)
     world = "" if worlds[1:] or worlds == ["normal"] else f"world {printable(worlds[0], 32)}"
     pairs = PAIRS if len({curve.name for curve in drawn}) > 1 and not equal_cost else ""
-    slopes = "" if equal_cost or any(curve.panel for curve in drawn) else SLOPES
+    slopes = SLOPES if any(curve.slope is not None and not curve.panel for curve in drawn) else ""
     said = (one_size, world, values, refused, left_out, slopes, BANDS, pairs, *_lying(drawn))
     figure = draw_snr(drawn, groups=textwrap.fill("; ".join(filter(None, said)), 40))
     if equal_cost:

@@ -121,6 +121,7 @@ def snr(
     The world has independent decisions, and all methods see the same traces. Tables have 99 % bands, of differences
     from the first method too, fitted slopes beside those of the closed forms, and the cost of the evidence.
     """
+    from credit.bench.rounding import EXACT
     from credit.bench.snr import FORMS, FULL, LENGTHS, QUICK, QUICK_LENGTHS, run
     from credit.bench.snr_logs import WORLDS, noise_of
     from credit.bench.snr_schemes import needs_of
@@ -136,10 +137,8 @@ def snr(
     tell_unchecked(names)
     if output is not None or plot is not None:
         stand_ins = _stand_ins(schemes, chosen, sizes, world)
-        if stand_ins.fits:
+        if stand_ins.points:
             check_room(lambda: draw_snr_report(stand_ins, values=values))
-        elif plot is not None:
-            raise click.UsageError("--plot draws curves; expected two --lengths or more")
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)  # what was measured must not be lost for want of a folder
     effort = QUICK if quick else FULL
@@ -187,7 +186,7 @@ def snr(
         for line in lines:
             stdout().print(words(line), soft_wrap=True)
         print_to_write(to_write(numbers))
-    if output is not None and report.fits:  # one point a scheme is no curve
+    if output is not None and any(p.snr > EXACT for p in report.points):  # a logarithmic axis has no others
         _draw(report, output, values)
     if plot is not None:
         save_picture(draw_snr_report(report, values=values), plot)

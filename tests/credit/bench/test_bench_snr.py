@@ -599,8 +599,19 @@ def test_no_figure_of_costs_is_drawn_where_no_evidence_costs(tmp_path: Path) -> 
         cli, [*OF_TWO, "--plot", str(tmp_path / "one.svg"), "--json"]
     )  # as of the other benchmarks
     assert one.exit_code == 0 and "<svg" in (tmp_path / "one.svg").read_text() and json.loads(one.stdout)
-    point = CliRunner().invoke(cli, ["bench", "snr", "--quick", "--lengths", "10", "--plot", str(tmp_path / "x.svg")])
-    assert point.exit_code == 1 and "--plot draws curves; expected two --lengths" in point.stderr
+
+
+def test_one_length_is_drawn_by_all_that_draw(tmp_path: Path) -> None:
+    """One length was no figure of `bench snr` and of `draw_snr_report`, whose words spoke of two lengths."""
+    of_one, table = ["-m", "rloo,grpo", "--lengths", "10", "--quick"], str(tmp_path / "one.csv")
+    more = ["--plot", str(tmp_path / "one.svg"), "--table", table, "-o", str(tmp_path / "all")]
+    found = CliRunner().invoke(cli, ["bench", "snr", *of_one, *more])
+    assert found.exit_code == 0, found.output
+    again = CliRunner().invoke(cli, ["bench", "plot", table, "-o", str(tmp_path / "again.svg")])
+    assert again.exit_code == 0, again.output
+    for picture in ("one.svg", "again.svg", "all/snr.svg"):
+        text = (tmp_path / picture).read_text()
+        assert "grpo" in text and "bands: 99 %" in text and "slope" not in text, picture
 
 
 HEAVY = Setting(group=8, world="heavy")

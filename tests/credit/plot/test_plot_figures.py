@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from scipy.special import betaincinv
@@ -379,9 +381,13 @@ def test_bands_are_explained_in_the_figure() -> None:
     def stated(**options: Any) -> str:
         return " ".join(draw_snr_report(report, **options).legends[0].get_title().get_text().split())
 
-    for few, names in ((Report(points[:1], [], {}), None), (report, ["gae"])):  # numpy's words were no answer
-        with pytest.raises(CreditError, match=r"has points at two lengths; expected two lengths or more"):
+    below = dataclasses.replace(points[0], snr=-0.1)  # which a logarithmic axis does not have
+    for few, names in ((Report([below], [], {}), None), (report, ["gae"])):  # numpy's words were no answer
+        with pytest.raises(CreditError, match=r"has a positive signal to noise; expected one or more"):
             draw_snr_report(few, names=names)
+    (panel,) = draw_snr_report(Report(points[:1], [], {})).axes
+    (bar,) = (one for one in panel.collections if isinstance(one, LineCollection))
+    assert [*map(tuple, bar.get_segments()[0])] == [(10, pytest.approx(0.09)), (10, pytest.approx(0.11))]
     assert BANDS in stated() and PAIRS in stated()
     assert PAIRS not in stated(names=["rloo"]) and PAIRS not in stated(equal_cost=True)
 
