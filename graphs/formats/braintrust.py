@@ -140,8 +140,8 @@ def sniff(head: bytes) -> bool:
 def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each root span, over all files.
 
-    Problem kinds, one trace refused: those of `graphs.reading.json_problems` and of `graphs.formats.common.scores`,
-    "missing-field", "duplicate-span", "parent-cycle", "missing-parent", "no-events".
+    Problem kinds, one trace refused: those of `graphs.reading.json_problems`, "missing-field", "duplicate-span",
+    "parent-cycle", "missing-parent", "no-events". Named while the trace reads: "unknown-span".
     """
     traces: dict[str, Traced[_Stated]] = {}
     refused: set[str] = set()

@@ -173,10 +173,9 @@ def _read_from(run: _Run) -> tuple[object, ...]:
 def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each trace id, over all files.
 
-    Problem kinds, one trace refused: those of `graphs.reading.json_problems` and of
-    `graphs.formats.common.scores`, "missing-field", "duplicate-span", "parent-cycle", "missing-parent",
-    "no-events". Alone: "unknown-item" (neither run nor feedback), "orphan-feedback" (on a run that is not at hand, or
-    of no trace at hand).
+    Problem kinds, one trace refused: those of `graphs.reading.json_problems`, "missing-field", "duplicate-span",
+    "parent-cycle", "missing-parent", "no-events". Alone: "unknown-item" (neither run nor
+    feedback), "orphan-feedback" (on a run below the root that is not at hand, or of no trace at hand).
     """
     traces: dict[str, _Trace] = {}
     feedback: list[tuple[_Feedback, Place]] = []
@@ -229,11 +228,14 @@ def _take(document: Document, traces: dict[str, _Trace], feedback: list[tuple[_F
 
 
 def _place_feedback(feedback: list[tuple[_Feedback, Place]], traces: dict[str, _Trace]) -> list[Problem]:
-    """Add feedback to the trace of its run, else of its `trace_id`; returns problems of feedback on neither."""
+    """Add feedback to the trace of its run, else of its `trace_id`; returns problems of feedback on neither.
+
+    A root run that is not at hand is known, too: its id is that of its trace.
+    """
     owners = {run: trace for trace in traces.values() for run in trace.runs} if feedback else {}
     orphans = []
     for entry, place in feedback:
-        owner = owners.get(entry.run_id) if entry.run_id else traces.get(entry.trace_id or "")
+        owner = owners.get(entry.run_id or "") or traces.get(entry.run_id or entry.trace_id or "")
         if owner is None:
             is_of_many = not (entry.run_id or entry.trace_id)  # of a session, or a comparison of several runs
             expected = "a run or a trace, which feedback is on" if is_of_many else "feedback on a run at hand"
@@ -379,7 +381,7 @@ def _set_rewards(written: Written, trace: _Trace) -> None:
         if value not in (None, ""):
             field = "value" if isinstance(value, str) else "score"
             by_person = _inside(entry.source, "type") == "app"
-            given = Score(entry.key, value, place, entry.run_id or "", entry.id or "", field=field, by_person=by_person)
-            scores.append(given)
+            about = entry.run_id if entry.run_id in trace.runs else ""  # else the root run is not at hand
+            scores.append(Score(entry.key, value, place, about, entry.id or "", field=field, by_person=by_person))
     place_scores(written, scores, ("score", "run_id"))
     written.team.record.sole_channel()

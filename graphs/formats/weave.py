@@ -155,8 +155,7 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each trace of Weave and each example of an evaluation, over all files.
 
     Problem kinds, one trace refused: those of `graphs.reading.json_problems`, "missing-field", "duplicate-span",
-    "parent-cycle", "missing-parent", "no-events"; and those of `graphs.formats.common.scores`. Named while the trace
-    reads: "missing-part".
+    "parent-cycle", "missing-parent", "no-events". Named while the trace reads: "missing-part".
     """
     traces: dict[str, Traced[_Stated]] = {}
     refused: set[str] = set()

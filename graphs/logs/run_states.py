@@ -87,7 +87,7 @@ def apply_run_states(
         if isinstance(item, TraceRecord) and item.repeated:
             expected = "each once: equal ones count once"
             yield _note("repeated-run", "spans", item, f"{item.repeated} again, with equal content", expected)
-        yield from dict.fromkeys(item.unsettled.values()) if isinstance(item, TraceRecord) else ()
+        yield from dict.fromkeys((*item.unsettled.values(), *item.left_out)) if isinstance(item, TraceRecord) else ()
         if isinstance(item, TraceRecord) and "" in item.unsettled:
             _withdraw(item)
         if isinstance(item, TraceRecord) and item.missing:

@@ -204,6 +204,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
       sole: the reward channels, where the log's only one is the outcome; None where it is not.
       unsettled: channels of which the log states several numbers and not which counts, each with its problem; "" for
         rewards of events, without which no outcome is whole.
+      left_out: a problem for each score of a part that the log lacks.
       evidence: per-trace evidence (`graphs.traces.schema.TRACE_EVIDENCE`).
     """
 
@@ -232,6 +233,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
     event_words: list[tuple[str, Word]] = []
     sole: Sole | None = None
     unsettled: dict[str, Problem] = {}
+    left_out: list[Problem] = []
     evidence: dict[str, float] = {}
     costs: dict[str, float] = {}
     metrics: dict[str, float] = {}
@@ -342,6 +344,11 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
         file, line, _ = place or (self.file, self.line, self.offset)
         problem = Problem(UNSETTLED, file, line, field, printable(value, 200), settled, self.trace_id)
         self.unsettled.setdefault(channel, problem)
+
+    def leave_out(self, kind: str, field: str, value: str, expected: str, place: tuple[str, int, int]) -> None:
+        """Note that a score is not read, since the log lacks the part that it is about."""
+        expected = f"{expected}: the trace is read without this score"
+        self.left_out.append(Problem(kind, *place[:2], field, excerpt(value), expected, self.trace_id))
 
     def add_reward(self, position: int, amount: float, name: str = "event_reward") -> None:
         """Add to the reward that arrives at an event, or to another reward of that name there."""

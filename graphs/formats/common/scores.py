@@ -6,12 +6,10 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from graphs.errors import Problem, TraceError
 from graphs.formats.common.earlier_outcomes import place_earlier
 from graphs.formats.common.span_tree import Kind
 from graphs.formats.common.team_writing import Written
 from graphs.reading.documents import Place
-from graphs.text import excerpt
 from graphs.traces.record import BY_PEOPLE, TraceRecord, Word
 
 __all__ = ["Score", "is_written_number", "place_scores"]
@@ -52,6 +50,8 @@ def is_written_number(value: object) -> bool:
 def place_scores(written: Written, scores: Iterable[Score], fields: tuple[str, str]) -> None:
     """Write the scores of the trace or of a root span as channels, and add up those of a call or a tool at its event.
 
+    A score of the span that the log lacks above all others is the trace's. That of another absent span is left out.
+
     A score that is stated twice, under one id, counts once. That of a call or a tool under the name of a channel states
     the channel at an earlier moment, and is no reward. Unsettled are one id with two contents, two numbers of one
     channel, and equal scores of an event without ids, which may be one or two.
@@ -60,21 +60,15 @@ def place_scores(written: Written, scores: Iterable[Score], fields: tuple[str, s
       written: the trace with its events.
       scores: all scores about it, in order.
       fields: what the format calls a score's value and the id of its span.
-
-    Raises:
-      TraceError: "unknown-span".
     """
-    record, tree = written.team.record, written.tree
+    record, tree, top = written.team.record, written.tree, written.tree.top
     trace_field, span_field = fields
     inner: list[Score] = []
     for score in _once(record, scores, trace_field):
-        if score.span and score.span not in tree.spans:
-            file, line, _ = score.place
-            expected = "the id of a span of this trace"
-            raise TraceError(
-                Problem("unknown-span", file, line, span_field, excerpt(score.span), expected, record.trace_id)
-            )
-        if score.span and tree.parent[score.span]:
+        if score.span not in ("", top) and score.span not in tree.spans:
+            record.leave_out("unknown-span", span_field, score.span, "the id of a span of this trace", score.place)
+            continue
+        if tree.parent.get(score.span):
             inner.append(score)
             continue
         if score.by_person:

@@ -550,6 +550,12 @@ class Tree:
                 self.callers[span_id] = caller
 
     @property
+    def top(self) -> str:
+        """The id of the one span that the log lacks above all others: a score of it is the trace's. "" for none."""
+        above = {self.spans[root].parent for root in self.roots}
+        return above.pop() if len(above) == 1 else ""
+
+    @property
     def missing(self) -> str:
         """Which spans the trace lacks, in words; "" where it lacks none, or only a caller outside the log."""
         if not self.callers:

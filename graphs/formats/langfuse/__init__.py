@@ -130,12 +130,11 @@ def sniff(head: bytes) -> bool:
 def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each trace, over all files.
 
-    Problem kinds, one trace refused: those of `graphs.reading.json_problems` and of
-    `graphs.formats.common.scores`, "duplicate-span", "parent-cycle", "missing-parent", "missing-field" (an
-    observation without its trace), "bad-value" (a score of numbers that is none). Named while the trace reads:
-    "missing-part". Alone: faults of an item whose trace is not known, such as "missing-field" of a score. Named, though
-    nothing is wrong: "no-events", a trace without observations, or a score of a session; "category-score", a score of a
-    category with a number.
+    Problem kinds, one trace refused: those of `graphs.reading.json_problems`, "duplicate-span", "parent-cycle",
+    "missing-parent", "missing-field" (an observation without its trace), "bad-value" (a score of numbers that is none).
+    Named while the trace reads: "missing-part", "unknown-span". Alone: faults of an item whose trace is not
+    known, such as "missing-field" of a score. Named, though nothing is wrong: "no-events", a trace without
+    observations, or a score of a session; "category-score", a score of a category with a number.
     """
     log = _Log()
     for source in sources:

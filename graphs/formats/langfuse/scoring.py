@@ -131,9 +131,6 @@ class TraceScores:
         """Write scores of the trace or its root as channels, those of a generation or a tool as rewards at that event.
 
         The channel `reward` is the outcome. The log's only one is too, if the scores at hand `are_all` of the trace.
-
-        Raises:
-          TraceError: kinds of `graphs.formats.common.scores.place_scores`.
         """
         place_scores(written, self._numbers, ("scores.value", "scores.observationId"))
         record = written.team.record

@@ -12,16 +12,14 @@ import dataclasses
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
-from graphs.errors import Problem, TraceError
 from graphs.formats.common.earlier_outcomes import place_earlier
 from graphs.formats.common.span_tree import Kind
 from graphs.formats.common.team_writing import Written
 from graphs.formats.otlp.dialects import BadAttribute, plain_or_text
 from graphs.formats.otlp.wire import Attributes, is_text, number
 from graphs.reading.documents import Place
-from graphs.text import excerpt
 from graphs.traces.record import BY_PEOPLE, Word
 
 __all__ = ["RESULT", "STEP", "Evaluation", "inference_evaluations", "place_evaluations", "result_evaluation"]
@@ -117,27 +115,29 @@ def place_evaluations(written: Written, evaluations: Sequence[Evaluation], respo
     an agent, and for whatever has no action of its own, the last action inside. Rewards of one action from several
     spans add up. One evaluation found several times counts once. A step's evaluation under the name of a channel states
     the channel at an earlier moment, and is no reward. Unsettled are a channel or a step with two numbers, and steps
-    that are evaluated under several names, none of them `STEP`.
+    that are evaluated under several names, none of them `STEP`. An evaluation of the span that the log lacks above all
+    others is the trace's. That of another absent span, or of a span without an action, is left out.
 
     Args:
       written: the trace, with its events.
       evaluations: all evaluations of it.
       responses: spans of model calls to the ids of their responses.
-
-    Raises:
-      TraceError: kinds "unknown-span", "unplaced-evaluation".
     """
-    tree, record = written.tree, written.team.record
+    tree, record, top = written.tree, written.team.record, written.tree.top
     steps: dict[tuple[str, str, str], Evaluation] = {}  # (span, event id, name)
     for evaluation in evaluations:
-        if isinstance(evaluation.score, str) and evaluation.response_id not in ("", *responses.values()):
+        span, response = evaluation.span, evaluation.response_id
+        if response:
+            span_ids = [span_id for span_id, of in responses.items() if of == response]
+            if len(span_ids) != 1:
+                expected = f"the response of one model call of this trace, not of {len(span_ids)}"
+                record.leave_out("unknown-span", "gen_ai.response.id", response, expected, evaluation.place)
+                continue
+            (span,) = span_ids
+        elif span not in ("", top) and span not in tree.spans:
+            record.leave_out("unknown-span", "spanId", span, "the id of a span of this trace", evaluation.place)
             continue
-        span = evaluation.span or _responding(written, evaluation, responses)
-        if span and span not in tree.spans and isinstance(evaluation.score, str):
-            continue
-        if span and span not in tree.spans:
-            _refuse(written, evaluation, "unknown-span", "spanId", span, "the id of a span of this trace")
-        if evaluation.event or (span and tree.parent[span]):
+        if evaluation.event or tree.parent.get(span):
             first = steps.setdefault((span, evaluation.event, evaluation.name), evaluation)
             if first.score != evaluation.score:
                 expected = f"{first.score!r}, as in {first.place.file}:{first.place.line}, or another name"
@@ -156,17 +156,6 @@ def place_evaluations(written: Written, evaluations: Sequence[Evaluation], respo
 
 def _channel(name: str) -> str:
     return "team" if name == "reward" else name
-
-
-def _responding(written: Written, evaluation: Evaluation, responses: Mapping[str, str]) -> str:
-    """The span of the model call whose response an evaluation names in place of a span."""
-    if not evaluation.response_id:
-        return ""
-    span_ids = [span_id for span_id, response in responses.items() if response == evaluation.response_id]
-    if len(span_ids) != 1:
-        expected = f"the response of one model call of this trace, not of {len(span_ids)}"
-        _refuse(written, evaluation, "unknown-span", "gen_ai.response.id", evaluation.response_id, expected)
-    return span_ids[0]
 
 
 def _place_steps(written: Written, steps: dict[tuple[str, str, str], Evaluation]) -> None:
@@ -198,8 +187,8 @@ def _place_steps(written: Written, steps: dict[tuple[str, str, str], Evaluation]
             continue
         if place is None:
             expected = "an event of this trace" if event else "a span that holds an action"
-            _refuse(written, evaluation, "unplaced-evaluation", "spanId", event or span, expected)
-        if isinstance(evaluation.score, str):
+            record.leave_out("unplaced-evaluation", "spanId", event or span, expected, evaluation.place)
+        elif isinstance(evaluation.score, str):
             if key in earlier:
                 record.earlier_outcomes = record.earlier_outcomes or stated_name
             else:
@@ -228,8 +217,3 @@ def _below(written: Written, span: str) -> Iterable[str]:
         current = waiting.pop()
         yield current
         waiting.extend(written.tree.children[current])
-
-
-def _refuse(written: Written, evaluation: Evaluation, kind: str, field: str, value: object, expected: str) -> NoReturn:
-    file, line, _ = evaluation.place
-    raise TraceError(Problem(kind, file, line, field, excerpt(value), expected, written.tree.trace))

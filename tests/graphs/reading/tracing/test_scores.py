@@ -155,6 +155,33 @@ def test_feedback_on_a_run_that_was_not_read_is_no_outcome_of_its_trace(tmp_path
     assert float(read(langsmith(tmp_path, feedback(1.0) | {"run_id": None})).reward[0]) == 1.0
 
 
+def test_feedback_on_a_root_run_that_is_not_at_hand_is_the_traces(tmp_path: Path) -> None:
+    """It was lost with each run that was killed before its root was sent: the root's id is its trace's."""
+    langsmith(tmp_path, feedback(0.0))
+    lines = (tmp_path / "runs.jsonl").read_text().splitlines()
+    (tmp_path / "runs.jsonl").write_text("\n".join(lines[1:]))
+    traces = read(tmp_path)
+    assert traces.reward[0] == 0.0 and [problem.kind for problem in traces.problems] == ["outside-caller"]
+
+
+def test_a_score_of_an_absent_observation_is_left_out_alone(tmp_path: Path) -> None:
+    """It refused the trace."""
+    traces = read(langfuse(tmp_path, [STEP | {"observationId": "gone"}, WHOLE]))
+    (problem,) = traces.problems
+    assert (problem.kind, problem.value, problem.is_failure) == ("unknown-span", "'gone'", True)
+    assert traces.reward[0] == 0.5 and "event_reward" not in traces.evidence
+
+
+def test_a_score_of_the_only_missing_observation_above_all_is_the_traces(tmp_path: Path) -> None:
+    """It refused the trace."""
+    langfuse(tmp_path, [WHOLE | {"observationId": "lost"}])
+    below = [one | {"parentObservationId": one["parentObservationId"] or "lost"} for one in OBSERVATIONS]
+    trace = {"trace": LANGFUSE["trace"] | {"scores": []}, "observations": below}
+    (tmp_path / "trace.json").write_text(json.dumps(trace))
+    traces = read(tmp_path)
+    assert traces.reward[0] == 0.5 and [problem.kind for problem in traces.problems] == ["outside-caller"]
+
+
 def bare(score: dict[str, Any], **more: Any) -> dict[str, Any]:
     """A score that states no trace."""
     return {key: value for key, value in score.items() if key != "traceId"} | more

@@ -156,14 +156,41 @@ def test_scores_that_are_no_finite_numbers_are_refused(tmp_path: Path, value: di
     assert shown in problem.value and problem.trace == make.TRACE and problem.file.endswith("logs.jsonl")
 
 
-def test_evaluations_that_have_no_place_are_refused(tmp_path: Path) -> None:
-    assert refused(tmp_path, make.evaluation("useful", 1, of=77)).kind == "unknown-span"
-    lost = make.evaluation("useful", 1, **{"gen_ai.response.id": "r9"})
-    assert refused(tmp_path, lost).kind == "unknown-span"
+def test_an_evaluation_without_a_name_is_refused(tmp_path: Path) -> None:
+    assert refused(tmp_path, make.evaluation("", 1)).kind == "bad-attribute"
+
+
+def test_the_verdict_on_a_root_that_was_never_exported_is_the_traces(tmp_path: Path) -> None:
+    """It refused each killed run that a judge had scored."""
+    others = [span | {"traceId": "e" * 32} for span in spans()]
+    results(tmp_path, make.evaluation("team", 0.0, of=1), of=[*spans()[1:], *others])
+    traces = read(tmp_path)
+    assert [problem.kind for problem in traces.problems] == ["cut-short"]
+    assert np.array_equal(traces.reward[:2], [0.0, np.nan], equal_nan=True)
+
+
+def test_an_evaluation_of_one_of_several_missing_parents_is_left_out(tmp_path: Path) -> None:
+    """Nothing says which of them is the root."""
+    results(tmp_path, make.evaluation("team", 1, of=1), of=[*spans()[1:], make.chat(6, 9, 7, 8)])
+    traces = read(tmp_path)
+    assert np.isnan(traces.reward[0])
+    assert {problem.kind for problem in traces.problems} == {"unknown-span", "cut-short"}
+
+
+def test_an_evaluation_of_an_absent_part_is_left_out_alone(tmp_path: Path) -> None:
+    """It refused the trace."""
     guard = make.span(6, 1, 7, 8, {"openinference.span.kind": "GUARDRAIL"})
-    assert refused(tmp_path, make.evaluation("useful", 1, of=6), of=[*spans(), guard]).kind == "unplaced-evaluation"
-    nameless = make.evaluation("", 1)
-    assert refused(tmp_path, nameless).kind == "bad-attribute"
+    lost = make.evaluation("useful", 1, **{"gen_ai.response.id": "r9"})
+    for absent, kind in (
+        (make.evaluation("useful", 1, of=77), "unknown-span"),
+        (lost, "unknown-span"),
+        (make.evaluation("useful", 1, of=6), "unplaced-evaluation"),
+    ):
+        results(tmp_path, absent, make.evaluation("team", 0.5), of=[*spans(), guard])
+        traces = read(tmp_path)
+        assert traces.reward[0] == 0.5 and "event_reward" not in traces.evidence
+        (problem,) = traces.problems
+        assert (problem.kind, problem.trace, problem.is_failure) == (kind, make.TRACE, True)
 
 
 def test_an_evaluation_of_another_log_is_a_problem_beside_the_trace(tmp_path: Path) -> None:
