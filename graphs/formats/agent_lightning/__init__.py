@@ -105,11 +105,11 @@ def read(sources: list[Source]) -> Iterator[TraceRecord | Problem]:
     """A record for each rollout, over all files.
 
     Problem kinds, one rollout refused: those of `graphs.reading.json_problems`, "bad-value", "duplicate-span",
-    "parent-cycle", "missing-parent", "unknown-span", "unknown-item" (neither event, span nor
-    rollout), "disagreeing-attempts" (times and sequence ids tell different last ones, or none, and they lie in two
-    files), "unordered-events" (neither files nor times order the events), "disagreeing-groups" (records put it into
-    different ones), "mixed-forms" (one attempt with model calls in events and spans, which would count twice),
-    "no-events". Alone: faults of items whose rollout is not known.
+    "parent-cycle", "missing-parent", "unknown-item" (neither event, span nor rollout), "disagreeing-attempts"
+    (times and sequence ids tell different last ones, or none, and they lie in two files), "unordered-events" (neither
+    files nor times order the events), "disagreeing-groups" (records put it into different ones), "mixed-forms" (one
+    attempt with model calls in events and spans, which would count twice), "no-events". Named while the rollout reads:
+    "unknown-span". Alone: faults of items whose rollout is not known.
     """
     rollouts: dict[str, _Rollout] = {}
     refused: set[str] = set()  # rollouts whose problem has been yielded

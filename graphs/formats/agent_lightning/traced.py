@@ -86,8 +86,7 @@ def write_traced(record: TraceRecord, documents: list[Document]) -> None:
 
     Raises:
       TraceError: kinds of `graphs.reading.decode.decode`, "bad-value" (a reward or a count that is no number),
-        "unknown-span" (a reward linked to none), "unordered-events" (two calls at once in two files), "duplicate-span",
-        "parent-cycle", "missing-parent".
+        "unordered-events" (two calls at once in two files), "duplicate-span", "parent-cycle", "missing-parent".
     """
     spans: list[Span] = []
     rewards: list[_Reward] = []
@@ -260,6 +259,8 @@ def _links(attributes: dict[str, Any]) -> list[tuple[str, str]]:
 def _place(record: TraceRecord, rewards: list[_Reward], spans: dict[str, Span], responses: dict[str, Span]) -> None:
     """Write a reward that is linked to a call there; of the others the last is the outcome, with its further channels.
 
+    One whose links lead to no span, or to several, is left out.
+
     Args:
       record: with its events.
       rewards: in order.
@@ -270,7 +271,12 @@ def _place(record: TraceRecord, rewards: list[_Reward], spans: dict[str, Span], 
     free: list[tuple[str, float, int | None]] = []
     outcomes: list[_Reward] = []
     for reward in rewards:
-        about = _linked(reward, spans, responses, record.trace_id)
+        about = _linked(reward, spans, responses)
+        if reward.links and about is None:
+            shown = ", ".join(f"{key}={value}" for key, value in reward.links)
+            expected = "the response id of a call of this attempt, or the id of one of its spans"
+            record.leave_out("unknown-span", "attributes.agentlightning.link", shown, expected, reward.span.place)
+            continue
         name, primary = reward.amounts[0]
         if about is not None and about.id in position:
             record.add_reward(position[about.id], primary)
@@ -294,21 +300,11 @@ def _unsettle_tied(rewards: list[_Reward], record: TraceRecord) -> None:
             record.unsettle("team", _FIELD, repr(last.amounts), expected, last.span.place)
 
 
-def _linked(reward: _Reward, spans: dict[str, Span], responses: dict[str, Span], trace: str) -> Span | None:
-    """The span that a reward is about; None without a link.
-
-    Raises:
-      TraceError: "unknown-span", its links lead to no span or to several.
-    """
+def _linked(reward: _Reward, spans: dict[str, Span], responses: dict[str, Span]) -> Span | None:
+    """The span that a reward is about; None where its links lead to none, or to several."""
     linked: dict[str, Span | None] = {}
     for key, value in reward.links:
         if key in _RESPONSE or key == "span_id":
             about = spans.get(value) if key == "span_id" else responses.get(value)
             linked[about.id if about is not None else ""] = about
-    if len(linked) == 1 and "" not in linked:
-        return next(iter(linked.values()))
-    if reward.links:
-        shown = ", ".join(f"{key}={value}" for key, value in reward.links)
-        expected = "the response id of a call of this attempt, or the id of one of its spans"
-        raise reward.span.refuse("unknown-span", "attributes.agentlightning.link", shown, expected, trace)
-    return None
+    return next(iter(linked.values())) if len(linked) == 1 else None

@@ -78,10 +78,12 @@ def test_dimensions_that_would_replace_another_are_refused(
 
 @pytest.mark.parametrize("links", [{"gen_ai__response__id": "b"}, {"span_id": "s9"}, {"custom": "x"},
                                    {"gen_ai__response__id": "a", "span_id": "s9"}])  # fmt: skip
-def test_a_reward_whose_link_leads_nowhere_is_no_outcome(tmp_path: Path, links: dict[str, str]) -> None:
-    """It was the outcome."""
-    path = lines(tmp_path, call(), span(2, **reward(("", 1.0), **links)))
-    assert refused(path) == [("unknown-span", "r")]
+def test_a_reward_whose_link_leads_nowhere_is_left_out_alone(tmp_path: Path, links: dict[str, str]) -> None:
+    """It was the outcome, and later refused the rollout."""
+    path = lines(tmp_path, call(), span(2, **reward(("", 1.0), **links)), span(3, **reward(("", 0.5))))
+    traces = read(path)
+    assert [(problem.kind, problem.trace) for problem in traces.problems] == [("unknown-span", "r")]
+    assert traces.reward[0] == 0.5 and "event_reward" not in traces.evidence
 
 
 def test_a_link_to_the_second_span_of_a_call_leads_to_the_call(tmp_path: Path) -> None:
