@@ -143,7 +143,7 @@ def test_the_rule_names_what_to_do(tmp_path: Path) -> None:
     assert isinstance(TraceError(refused[0]), ValueError)
 
 
-@pytest.mark.parametrize("name", ["otlp of gen_ai", "otlp of openinference", "langsmith", "braintrust"])
+@pytest.mark.parametrize("name", ["otlp of gen_ai", "otlp of openinference", "langsmith", "braintrust", "weave"])
 def test_a_trace_in_pieces_is_refused_by_the_file_and_line_that_are_damaged(name: str, tmp_path: Path) -> None:
     """The trace's only problem was an orphan of the other file, and it came before the damaged line."""
     log, other = ALL[name].write(tmp_path), tmp_path / "other.jsonl"
@@ -151,6 +151,8 @@ def test_a_trace_in_pieces_is_refused_by_the_file_and_line_that_are_damaged(name
     if name.startswith("otlp"):
         spans = reversed(spans_of(lines))  # parents before children
         lines = [json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}) for span in spans]
+    if name == "langsmith":
+        lines.append(json.dumps({"key": "step", "score": 1.0, "run_id": json.loads(lines[0])["id"]}))
     blamed = 0
     for at in range(1, len(lines)):
         log.write_text("\n".join([*lines[: at - 1], lines[at - 1][:-5]]) + "\n")
@@ -160,7 +162,7 @@ def test_a_trace_in_pieces_is_refused_by_the_file_and_line_that_are_damaged(name
         first = {problem.trace: problem for problem in reversed(problems)}
         assert {(p.file, p.line) for p in first.values() if p.is_failure} == {(str(log), at)}, problems
         blamed += any(problem.file == str(other) and problem.is_failure for problem in problems)
-    assert bool(blamed) != name.startswith("otlp")  # there what is left of a trace is cut short, no fault
+    assert bool(blamed) == (name in ("langsmith", "weave"))  # elsewhere what is left is cut short, no fault
 
 
 def spans_of(lines: list[str]) -> list[object]:
