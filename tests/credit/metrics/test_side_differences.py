@@ -496,7 +496,7 @@ def test_few_tasks_that_differ_are_counted_below_what_is_asked_of_a_change_first
         "Means of a trace: money 0.00017 to 0.000178 (×1.05 in the typical task); tokens generated 21 to 22 "
         "(×1.05); tool calls 1 to 3 (×3); loops 0 to 1.\n" in printed
     )
-    assert "\none test, since their numbers rise as one: tokens, money; loops, tool_calls\n" in printed
+    assert "\none test, since their numbers rise as one: tokens, money; tool_calls, loops\n" in printed
 
 
 def test_a_change_is_never_called_nothing_where_success_was_not_tested() -> None:
