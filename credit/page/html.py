@@ -205,7 +205,7 @@ def _plain(overview: dict[str, Any], labelled: bool) -> str:
     if overview["sides"] is not None:
         sides = overview["sides"]
         origins = [f"{one[0].upper()}{one[1:]}." for one in sides["origins"]]
-        said += [("Where it comes from:", origins)] if origins else []
+        said += [("Where the changes come from:", origins)] if origins else []
         said += [("But:", sides["caveats"])] if sides["caveats"] else []
     said += [(f"{what.capitalize()}:", f"{price}.")] if price else []
     said += [(f"{overview['differences']['name']}:", differing)] if differing else []

@@ -76,7 +76,7 @@ class CauseEvidence:
         undecided = "just short of beyond chance" if close else "undecided"
         apart = self.between_p is not None and self.between_p < LEVEL
         if sure and self.within:
-            return "beyond chance" if self.noun == "task" else f"beyond chance; {harder}"
+            return "beyond chance" if self.noun == "task" else "beyond chance within kinds of task"
         if sure or not self.differing[0]:
             alike = f"in no {self.noun} do a {bad} and a {good} trace{side} differ in it"
             alike *= bool(self.pairs[0]) and not self.differing[0] and not self.once

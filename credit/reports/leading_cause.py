@@ -153,7 +153,7 @@ class LeadingCause:
             )
             chance = f"beyond chance across {self.across}" if self.across else chance
             before = "what went wrong before may be why" * (self.of_team and sure and self.evidence.within)
-            chance = "; ".join(filter(None, (chance, before * (self.evidence.noun == "task"))))
+            chance = "; ".join(filter(None, (chance, before)))
             option = f"`--sides {shlex.quote(self.sides)}` compares them" if self.sides else ""
             chance = f" ({'; '.join(filter(None, (chance, self.late, self.in_time, option)))})"
         if self.one_side is not None:

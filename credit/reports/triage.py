@@ -247,7 +247,8 @@ class Triage:
             few = tasks if self.tasks else "Too few traces to tell"
             none = [f"{few}: of {looked} looked at none could have been beyond chance."]
         elif self.looked_at:
-            none.append(f"Of {looked} looked at {self.tellable} could have been.")
+            rare = self.looked_at - self.tellable
+            none += [f"For {rare} of the {self.looked_at} kinds looked at, traces are too few to tell."] * bool(rare)
         if not self.quiet:
             return none if self.unsure else []
         return [*(f"{one.words}." for one in self.endings), self.quiet, *(none if self.unsure else [])]

@@ -7,10 +7,10 @@ import numpy as np
 from credit.reports.trace_numbers import TraceMetric
 from graphs.text import rounds_away
 
-__all__ = ["ASKED", "ASKED_NEXT", "FIRST", "LEAST_SHARE", "OF_COSTS", "OF_HEAD", "OF_TEAM_SIZE", "TOKENS", "WALL_CLOCK",
-           "same_in_all"]  # fmt: skip
+__all__ = ["ASKED", "ASKED_NEXT", "FIRST", "LEAST_SHARE", "OF_COSTS", "OF_HEAD", "OF_TEAM_SIZE", "TOKENS",
+           "TOOL_CALLS", "WALL_CLOCK", "same_in_all"]  # fmt: skip
 
-WALL_CLOCK = "wall_clock"
+TOOL_CALLS, WALL_CLOCK = "tool_calls", "wall_clock"
 FIRST = ("success", "outcome")
 """What a change is judged by, tested on its own."""
 ASKED = {
@@ -27,11 +27,11 @@ ASKED = {
 """The metrics that a sentence on a change is about, in its words and its order; a table has the others."""
 OF_COSTS = ("money", "logged_money", "tokens", "input_tokens")
 """Those of them that say what a change costs."""
-OF_HEAD = (*OF_COSTS, WALL_CLOCK)
+OF_HEAD = (*OF_COSTS, TOOL_CALLS, WALL_CLOCK)
 """Those that the head of a summary tells beside `FIRST`."""
 TOKENS = frozenset(("tokens", "input_tokens"))
 """What is "tokens" where both are told."""
-ASKED_NEXT = ("unmended_errors", "tool_calls", "loops")
+ASKED_NEXT = ("unmended_errors", TOOL_CALLS, "loops")
 """Those whose numbers are told, too, and which have their rows next; all others come under other metrics."""
 OF_TEAM_SIZE = ("team_peak", "team_mean", "team_births", "team_deaths")
 """Numbers of how large a team is: a sentence has the first of those that change one way."""

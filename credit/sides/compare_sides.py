@@ -18,7 +18,7 @@ from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import call_mask
 from credit.reports.trace_numbers import TeamFacts, TraceMetric
 from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
-from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, WALL_CLOCK, same_in_all
+from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, TOOL_CALLS, WALL_CLOCK, same_in_all
 from credit.sides.call_times import call_times
 from credit.sides.changed_mix import changed_mix
 from credit.sides.changed_teams import team_changes
@@ -137,7 +137,7 @@ def compare_sides(
         agents=agents,
         alone=agents_alone(traces, sides.side) if "format" in apart_in else ((), ()),
     ).together()
-    judge, events = outcome_name(traces), owned_events(calls) | {"tool_calls": np.flatnonzero(call_mask(traces))}
+    judge, events = outcome_name(traces), owned_events(calls) | {TOOL_CALLS: np.flatnonzero(call_mask(traces))}
     events[WALL_CLOCK] = np.flatnonzero(np.isfinite(took.event))
     rows, of_kinds = (
         [

@@ -10,7 +10,7 @@ from credit.metrics.success_costs import success_line
 from credit.reports.owners import OWNED
 from credit.reports.unread_outcomes import NO_SIDE, leave_rate_open, unread_line, unscored_line
 from credit.sides.acting_agents import agents_that_changed
-from credit.sides.asked_metrics import ASKED, FIRST, LEAST_SHARE, OF_COSTS, OF_TEAM_SIZE, TOKENS, WALL_CLOCK
+from credit.sides.asked_metrics import ASKED, FIRST, LEAST_SHARE, OF_COSTS, OF_TEAM_SIZE, TOKENS, TOOL_CALLS, WALL_CLOCK
 from credit.sides.call_times import told_times
 from credit.sides.changed_teams import told_team_changes
 from credit.sides.comparable_traces import EARLY
@@ -129,8 +129,9 @@ class SideComparison(ComparedSides):
         return "; ".join([*told, *said.values()]) or nothing
 
     def in_short(self) -> list[str]:
-        """The head of a summary, in sentences: whether success changed, over all tasks or for kinds; what the second
-        side costs more; then `MOST_BESIDE` other changes beyond chance. `changed` has more, and the table all.
+        """The head of a summary, in sentences: whether success changed, over all tasks or for kinds; whose calls of
+        tools did; what the second side costs more; then `MOST_BESIDE` other changes beyond chance. `changed` has more,
+        and the table all.
 
         Success is the primary test; all else is corrected together."""
         dated = self.sides.since != ""
@@ -158,6 +159,7 @@ class SideComparison(ComparedSides):
             mean = ", means over tasks" * (not judged.within and self._rates_differ(judged))
             said += sentences(f"{judged.metric}{over}: {state} ({judged.means()}{mean}){judged.unsure}")
         said += ["Success is not compared: outcomes were refused."] * refused
+        said += sentences(*(_calls(row) for row in self.rows if row.metric == TOOL_CALLS and row.is_told))
         times, changes = self._costs()
         said += [self._begun(f"{second} {'take' if dated else 'takes'} {one}.") for one in times] + sentences(*changes)
         beside = [*sentences(*self._who_failed()), *(f"{one}." for one in self._who_changed())]
@@ -504,3 +506,12 @@ def _name(metric: str) -> str:
 def _numbers(row: SideDifference) -> str:
     """What an outcome did, and whether in these tasks only."""
     return f"{row.metric} {row.means()}{f', {only_in(row.tasks)}' * row.in_these}"
+
+
+def _calls(row: SideDifference) -> str:
+    """How often the tool, or else the agent, that most of a difference of tool calls is of calls, or all do."""
+    name, means = "tool calls", (row.first, row.second)
+    for most in row.owners.named[:1]:
+        name, means = f"calls of {printable(most.tool, 60)}" if most.tool else name, (most.first, most.second)
+        name += f" by {printable(most.agent, 60)}" * bool(most.agent)
+    return f"{name}: {first_to_second(*means)} a trace{f', {only_in(row.tasks)}' * row.in_these}"

@@ -1001,7 +1001,7 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
         page: Page = opened.page
         shown(page)
         told = page.locator("#lead > *, #detail p").all_inner_texts()
-        where = page.locator("#detail div", has_text="Where it comes from:").locator("li").all_inner_texts()
+        where = page.locator("#detail div", has_text="Where the changes come from:").locator("li").all_inner_texts()
         why = "calls as before, tokens generated per call ×3"
         assert where == [
             "Money of a trace +100, by agent: reviewer +100*.",

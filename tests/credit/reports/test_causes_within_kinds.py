@@ -107,7 +107,7 @@ def test_a_cause_within_kinds_is_not_put_on_a_system_whose_runs_are_compared_wit
     random = np.random.default_rng(2)
     found = [one for _ in range(4) for one in causes(requests(random, runs=300, broken=0.8, hardest=0.3))]
     told = [dataclasses.replace(one, more_often="system new").told() for one in found if one.tool == "pay"]
-    assert told and all("(beyond chance; harder tasks may be why)" in one for one in told)
+    assert told and all("(beyond chance within kinds of task)" in one for one in told)
 
 
 @pytest.mark.parametrize("worlds", [6, pytest.param(20, marks=pytest.mark.slow)])

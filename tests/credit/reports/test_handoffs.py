@@ -274,8 +274,11 @@ def test_a_wrong_agent_is_named_among_tasks_of_one_kind_that_are_run_once(tmp_pa
                 runs = [[of["rewards"]["team"] for of, one in zip(of_kind, right, strict=True) if one == as_told]
                         for as_told in (False, True)]  # fmt: skip
                 told = [f"{sum(of):.0f} of {len(of)}" for of in runs]
-                assert f": {told[0]} such runs succeeded and {told[1]} others (beyond chance; " in one.told()
-                assert one.told().endswith("; harder tasks or what went wrong before may be why)")
+                assert (
+                    f": {told[0]} such runs succeeded and {told[1]} others (beyond chance within kinds of task; "
+                    in one.told()
+                )
+                assert one.told().endswith("; what went wrong before may be why)")
         bare = [{key: value for key, value in one.items() if key != "task_kind"} for one in records]
         assert not any(one.of_team for one in leading_causes(logs(tmp_path / f"bare{k}", bare)))
     assert named >= 6, named

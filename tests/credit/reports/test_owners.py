@@ -155,7 +155,7 @@ def test_where_seconds_went_is_told(tmp_path: Path) -> None:
 
 
 def test_a_lead_reads_which_calls_are_gone_and_not_of_seconds_that_hardly_changed(tmp_path: Path) -> None:
-    """`Where it comes from` began with 1.3 s of 74 s, and did not have the tool that nobody called any more."""
+    """The lead began with 1.3 s of 74 s, and did not have the tool that nobody called any more."""
     lines, rng = [], np.random.default_rng(0)
     for i in range(40):
         end, events = 100 - 2 * (i % 2) + rng.uniform(0, 0.1), []

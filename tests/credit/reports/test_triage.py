@@ -19,7 +19,7 @@ from credit.page.html import page as page_of
 from credit.page.overview import overview
 from credit.reports.leading_causes import leading_causes
 from credit.reports.outcome_differences import outcome_differences
-from credit.reports.triage import triage
+from credit.reports.triage import Triage, triage
 from graphs.logs import read
 from graphs.traces.batch import Traces
 
@@ -234,10 +234,17 @@ def test_no_cause_is_said_to_be_chance_where_no_outcome_could_have_told(tmp_path
     causes = leading_causes(traces := read(log))
     assert (causes.looked_at, causes.tellable) == (1, int(having > 1))
     told = triage(traces, leading=causes).look_first()
-    kinds = "f 1 kind of error, loop or end looked at"
-    few = f"1 task with both is too few to tell: o{kinds} none could have been beyond chance."
+    kinds = "1 kind of error, loop or end"
+    few = f"1 task with both is too few to tell: of {kinds} looked at none could have been beyond chance."
     none = "No error, loop or end is more common in failed traces than chance allows within the one task with both."
-    assert told == ([few] if having == 1 else [none, f"O{kinds} 1 could have been."])
+    assert told == [few if having == 1 else none], "of one kind that could have been, no more is to say"
+
+
+def test_what_too_few_traces_have_to_tell_is_counted_in_plain_words() -> None:
+    """ "Of 1 kind of error, loop or end looked at 1 could have been." took three readings."""
+    one = Triage((), (), (), 0, "", (), "", 9, 9, sure=0, looked_at=5, tellable=2)
+    assert one.look_first()[1:] == ["For 3 of the 5 kinds looked at, traces are too few to tell."]
+    assert len(dataclasses.replace(one, tellable=5).look_first()) == 1
 
 
 def test_a_cause_far_more_common_in_failed_traces_comes_before_a_more_serious_one(tmp_path: Path) -> None:
@@ -388,8 +395,7 @@ def test_no_error_is_to_be_looked_at_first_where_chance_spread_it(tmp_path: Path
     told = overview(Findings.of(traces, {}))
     assert told["triage"]["sure"] == 0 and told["differences"]["example"] == [*differing.example]
     (page, _), least = page_of(Findings.of(traces, {})), leading_causes(traces)
-    assert f"<b>What went wrong most:</b></p><ul><li>{none}" in page and least.tellable == least.looked_at == 1
-    assert "Of 1 kind of error, loop or end looked at 1 could have been." in page
+    assert f"<b>What went wrong most:</b> {none}" in page and least.tellable == least.looked_at == 1
     assert f"<b>Look first:</b> {differing.example[0]} (t0).</p>" in page
 
 
