@@ -228,9 +228,11 @@ def test_one_refused_outcome_of_eighty_silences_no_rate(tmp_path: Path, refused:
     assert told in done.stdout
 
 
-def test_a_report_says_it_too(logs: Path) -> None:
+@pytest.mark.parametrize("options", [[], ["--no-text"]])
+def test_a_report_says_it_too(logs: Path, options: list[str]) -> None:
+    """Without texts it fell: "could not convert string to float: 'withheld'"."""
     page = logs / "page.html"
-    run(logs, "report", "-o", str(page), "--sides", f"{logs}/runs/before,{logs}/runs/after")
+    run(logs, "report", "-o", str(page), "--sides", f"{logs}/runs/before,{logs}/runs/after", *options)
     shown = embedded(page.read_text())[0]["overview"]
     assert SAID in shown["differences"]["opening"][0] and SIDES in shown["sides"]["but"]
 
