@@ -6,7 +6,7 @@ import collections
 import dataclasses
 from typing import Self
 
-from graphs.errors import UNREAD_OUTCOME, Problem
+from graphs.errors import LONGEST_ID, UNREAD_OUTCOME, Problem
 from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 
@@ -86,7 +86,7 @@ class RefusedTraces:
         of = f"at least {counted(self.traces, 'trace')}"
         if not self.is_least:
             of = f"{self.traces} of {counted(self.traces + self.read, 'trace')}"
-        names = [printable(name, 60) for name in self.whole[:MOST_WHOLE]]
+        names = [printable(name, LONGEST_ID) for name in self.whole[:MOST_WHOLE]]
         names += ["others"] * (len(self.whole) > MOST_WHOLE)
         among = f", among them all of {' and of '.join(names)}" if names else ""
         first = f" (first: {self.first})" if self.first else ""

@@ -348,3 +348,14 @@ def test_the_head_says_that_a_whole_system_was_refused(logs: Path) -> None:
     assert f"  {said}; {lost}.\n" in short(without.stdout), "where nothing states an outcome"
     done = CliRunner().invoke(cli, ["summary", log, "--rewards", str(table), "--sides", "system"])
     assert done.exit_code == 1 and f"expected two, or --sides system=A,B. {said}. {lost}" in short(done.output)
+
+
+def test_the_head_names_a_file_of_which_no_trace_is_left(tmp_path: Path) -> None:
+    """A damaged row may be of any trace of its file; without logged systems nothing said that the file is missing."""
+    for name in "ab":
+        rows = [{"trace": f"{name}{i // 2}", "agent": "x", "type": "message", "reward": i % 4 // 2} for i in range(8)]
+        lines = [json.dumps(row) for row in rows] + ['{"tra', json.dumps(rows[0])] * (name == "b")
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    done = CliRunner().invoke(cli, ["summary", str(tmp_path)])
+    said = f"4 of 8 traces were not read, among them all of {tmp_path}/b.jsonl (first: b.jsonl:9, lost-row); "
+    assert f"{said}their outcomes: 2 succeeded, 2 failed; with these 50 % failed" in short(done.stdout)
