@@ -83,7 +83,7 @@ class RefusedTraces:
         """How many were not read, of how many; "" of none."""
         if not self.traces:
             return ""
-        of = f"at least {counted(self.traces, 'trace')}"
+        of = f"At least {counted(self.traces, 'trace')}"
         if not self.is_least:
             of = f"{self.traces} of {counted(self.traces + self.read, 'trace')}"
         names = [printable(name, LONGEST_ID) for name in self.whole[:MOST_WHOLE]]
@@ -104,5 +104,5 @@ class RefusedTraces:
 def _place(problems: list[Problem]) -> str:
     """Where the first is, and its kind; "" of none."""
     for one in problems:
-        return f"{one.file}:{one.line}, {one.kind}" if one.line else f"{one.file}, {one.kind}"
+        return f"{printable(one.file)}{f':{one.line}' if one.line else ''}, {one.kind}"
     return ""

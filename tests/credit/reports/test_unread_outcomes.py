@@ -359,3 +359,10 @@ def test_the_head_names_a_file_of_which_no_trace_is_left(tmp_path: Path) -> None
     done = CliRunner().invoke(cli, ["summary", str(tmp_path)])
     said = f"4 of 8 traces were not read, among them all of {tmp_path}/b.jsonl (first: b.jsonl:9, lost-row); "
     assert f"{said}their outcomes: 2 succeeded, 2 failed; with these 50 % failed" in short(done.stdout)
+
+
+def test_refused_traces_that_are_not_listed_are_said_to_be_more(tmp_path: Path) -> None:
+    lines = [json.dumps(native(f"t{i}", is_broken=i > 1)) + "\n" for i in range(1202)]
+    (tmp_path / "log.jsonl").write_text("".join(lines))
+    done = CliRunner().invoke(cli, ["summary", str(tmp_path)])
+    assert "  At least 1001 traces were not read (first: log.jsonl:3, duplicate-id).\n" in short(done.stdout)
