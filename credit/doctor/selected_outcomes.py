@@ -28,6 +28,7 @@ from credit.reports.chosen_numbers import LACK
 from credit.reports.judged_traces import judged_traces, rate_with_interval
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.ranks import mean_ranks
+from credit.reports.refused_traces import RefusedTraces
 from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
 from graphs.dealing import Dealt, dealt
@@ -163,7 +164,8 @@ def corrected_failures(
     found = corrected_rate(failed, known, passes, task_ids(traces))
     if found is None:
         return [f"{said}: too few to correct the rate by."] if against else []
-    of = f"all {found.traces}" if found.whole else f"the {found.traces} that {judge} judged"
+    read = " that were read" * (RefusedTraces.of(traces).traces > 0)
+    of = f"all {found.traces}{read}" if found.whole else f"the {found.traces} that {judge} judged"
     rate = f"{rate_with_interval(*found[:3])} of {of} failed"
     if not against:
         alike = ", and if these are like them" * bool(facts)

@@ -17,7 +17,7 @@ from credit.reports.event_texts import event_texts
 from credit.reports.task_and_result import task_and_result
 from estimators.base import Credit
 from estimators.composition.votes import NO_ERRORS, Errors, believed_errors
-from graphs.errors import expect
+from graphs.errors import UNREAD_OUTCOME, expect
 from graphs.traces.batch import Traces
 
 if TYPE_CHECKING:
@@ -106,9 +106,11 @@ class Findings:
         expect("claims", claims, Mapping, "results of methods by name")
         ledger = compose_claims(traces, claims, **composing) if claims else None  # type: ignore[arg-type]
         if not text:
-            traces = dataclasses.replace(
-                traces, problems=tuple(dataclasses.replace(one, value=WITHHELD) for one in traces.problems)
-            )
+            quoting = (
+                one if one.kind == UNREAD_OUTCOME else dataclasses.replace(one, value=WITHHELD)
+                for one in traces.problems
+            )  # an outcome is a number, which results count
+            traces = dataclasses.replace(traces, problems=tuple(quoting))
         return cls(traces, dict(claims), ledger, text, success_at, prices, sides)
 
     def texts(self, rows: np.ndarray, limit: int) -> list[str]:

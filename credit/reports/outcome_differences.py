@@ -23,6 +23,7 @@ from credit.reports.missing_lines import lacking_traces
 from credit.reports.model_failures import ModelFailures, model_failures
 from credit.reports.owners import Owners, owned_events, owners
 from credit.reports.ranks import correlation, mean_ranks
+from credit.reports.refused_traces import RefusedTraces
 from credit.reports.taking_part import taking_part
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls
@@ -595,7 +596,7 @@ def outcome_differences(
     calls = ToolCalls.of(traces)
     judged = judged_traces(traces, success_at, side)
     lost = unread_outcomes(traces, success_at)
-    unread, refused = unread_line(lost), sum(row.refused for row in lost)
+    unread, refused = unread_line(lost, RefusedTraces.of(traces)), sum(row.refused for row in lost)
     refused *= leave_rate_open(refused, len(judged.rows))
     unscored = unscored_line(unscored_ends(traces, success_at))
     scored, cut, of_task = judged.rows, judged.cut, judged.of_task

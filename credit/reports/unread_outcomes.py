@@ -14,6 +14,7 @@ import numpy as np
 
 from credit.reports.endings import ended_early
 from credit.reports.judged_traces import failing, judged_traces, least_success
+from credit.reports.refused_traces import RefusedTraces
 from graphs.errors import NO_EVENTS, UNREAD_OUTCOME, Problem
 from graphs.task_means import LEAST_TASKS
 from graphs.text import counted, percent
@@ -72,8 +73,13 @@ class UnreadOutcomes:
         return unread_line([self])
 
 
-def unread_line(rows: Sequence[UnreadOutcomes]) -> str:
-    """The sentence on all sides; "" where no outcome was left out."""
+def unread_line(rows: Sequence[UnreadOutcomes], every: RefusedTraces | None = None) -> str:
+    """The sentence on all sides; "" where no outcome was left out.
+
+    Args:
+      rows: of each side.
+      every: all traces that were not read, where no sides are compared; also those whose outcome nothing states.
+    """
     who, told = [], []
     for row in (row for row in rows if row.traces):
         what = counted(row.traces, "run") + " without events" if row.are_empty else counted(row.traces, "trace")
@@ -88,6 +94,11 @@ def unread_line(rows: Sequence[UnreadOutcomes]) -> str:
         )
     were, whose = ("were", "their outcomes") if sum(row.traces for row in rows) > 1 else ("was", "its outcome")
     lost = f"{' and '.join(who)} {were} not read; {whose}: {'; '.join(told)}" if who else ""
+    if every is not None and every.traces and not any(row.are_empty for row in rows):
+        count = sum(row.traces for row in rows)
+        is_known = f"of {count} of these the outcome is known" if count < every.traces else whose
+        lost = every.opening() + (f"; {is_known}: {'; '.join(told)}" if who else "")
+    lost = "; ".join(filter(None, (lost, "" if every is None else every.of_records())))
     refused = [
         f"{counted(row.refused, 'outcome')}{f' of {row.side}' if row.side else ''}" for row in rows if row.refused
     ]

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from credit.reports.durations import AT_ONCE, begins, date_text, part_later
+from credit.reports.refused_traces import RefusedTraces
 from graphs.errors import CreditError, Problem
 from graphs.reading.source import Lost, Source
 from graphs.reading.tables.ids import id_text
@@ -39,7 +40,7 @@ class Sides:
       names: of the sides.
       side: 0 or 1 of each trace, -1 for none: int [traces].
       heads: what tables and sentences call them: folders without their paths, and earlier and later runs.
-      unread: sides of traces that were refused, by their ids, where their files or rows tell.
+      unread: sides of traces that were refused, by their ids, where their logs, files or rows tell.
       word: by what the log states of them, `system`, `model` or `model:AGENT`; "" elsewhere.
       order: why the first is the first where nobody said so; "" elsewhere.
       turn: what turns them where dates do not order them; "" elsewhere.
@@ -97,6 +98,8 @@ class Sides:
             return traces, cls(names, side, ("earlier runs", "later runs"), since=since)
         elif _is_stated(word):
             names, side = stated_sides(word, [name.strip() for name in given.split(",") if given], traces)
+            systems = traces.refused_systems if word == "system" else {}
+            unread = {trace: names.index(system) for trace, system in systems.items() if system in names}
         else:
             names, side = sides_of_folders(text.split(","), traces)
             last = Path(names[0]).resolve().name, Path(names[1]).resolve().name
@@ -165,6 +168,7 @@ def read_sides(
         found = ", ".join(map(excerpt, names)) or "none"
         raise CreditError(
             f"{path}: the sides of the traces that were read are: {found}; expected two, such as before and after"
+            + _lost(traces)
             + "".join(f"\n{problem}" for problem in problems[:MOST_HINTED])
         )
     sides = [of_trace.get(name, -1) for name in traces.traces["trace"].to_pylist()]
@@ -210,8 +214,16 @@ def stated_sides(word: str, given: Sequence[str], traces: Traces) -> tuple[tuple
             option = shlex.quote(f"{word}={found[0]},{fallback}")
             hint = f". {agent} begins with it, and goes on with {excerpt(fallback)} in {counted(count, 'trace')}"
             hint += f": --sides {option} compares these with the others"
-        raise CreditError(f"{word} of the traces that were read: {known}; expected two, or --sides {word}=A,B{hint}")
+        raise CreditError(
+            f"{word} of the traces that were read: {known}; expected two, or --sides {word}=A,B{hint}{_lost(traces)}"
+        )
     return (names[0], names[1]), np.array([names.index(name) if name in names else -1 for name in stated], np.int64)
+
+
+def _lost(traces: Traces) -> str:
+    """Which traces were not read, behind an error: a side may be among them."""
+    refused = RefusedTraces.of(traces)
+    return "".join(f". {one}" for one in (refused.opening(), refused.of_records()) if one)
 
 
 def _is_stated(word: str) -> bool:
@@ -262,7 +274,7 @@ def dated_sides(date: str, traces: Traces) -> tuple[tuple[str, str], str, np.nda
     for number, name in enumerate(names):
         if not (side == number).any():
             first, last = date_text(np.nanmin(begin)), date_text(np.nanmax(begin))
-            raise CreditError(f"no trace that was read begins {name}; they begin from {first} to {last}")
+            raise CreditError(f"no trace that was read begins {name}; they begin from {first} to {last}{_lost(traces)}")
     at = moment.astimezone(datetime.UTC) if moment.tzinfo else moment
     clock = f" {at:%H:%M:%S}".removesuffix(":00") if at.time() != datetime.time() else ""
     years = {date_text(seconds)[:4] for seconds in (np.nanmin(begin), np.nanmax(begin))}
@@ -297,7 +309,7 @@ def sides_of_folders(folders: Sequence[str], traces: Traces) -> tuple[tuple[str,
     side = np.array([inside[file] for file in files], np.int64)
     for number, folder in enumerate(folders):
         if not (side == number).any():
-            raise CreditError(f"no trace that was read is from {folder!r}; {APART}")
+            raise CreditError(f"no trace that was read is from {folder!r}; {APART}{_lost(traces)}")
     return (folders[0], folders[1]), side
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 
 import numpy as np
@@ -13,11 +14,12 @@ from credit.metrics.success_costs import success_costs
 from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import OF_CREDIT, success_of_traces
 from credit.reports.owners import owned_events, owners
+from credit.reports.refused_traces import refused_ids
 from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import call_mask
 from credit.reports.trace_numbers import TeamFacts, TraceMetric
-from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
+from credit.reports.unread_outcomes import NO_SIDE, unread_outcomes, unscored_ends
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, TOOL_CALLS, WALL_CLOCK, same_in_all
 from credit.sides.call_times import call_times
 from credit.sides.changed_mix import changed_mix
@@ -102,10 +104,10 @@ def compare_sides(
         tuple(success_costs(traces, measured, sides.heads, np.where(of, sides.side, -1), prices, weights, **told_by))
         for of in (of_shared, ~known & ~of_shared)
     )
-    refused = {problem.trace for problem in traces.problems if problem.is_failure and not problem.about}
     told = {problem.trace for problem in traces.problems if problem.kind == UNREAD_OUTCOME}
-    unplaced = len(refused - {"", *traces.traces["trace"].to_pylist(), *sides.unread, *told})
-    found = SideComparison(sides, rows, bounds, lost, task, apart, same, unread, unscored, unplaced, paid, len(shared))
+    of_refused = (sides.unread.get(trace) for trace in refused_ids(traces) - told)
+    without = collections.Counter(NO_SIDE if one is None else sides.heads[one] for one in of_refused)
+    found = SideComparison(sides, rows, bounds, lost, task, apart, same, unread, unscored, without, paid, len(shared))
     agents = agents_of_costs(traces, sides, rows, told_tasks, prices, facts)
     outcome = np.full(len(task), np.nan) if judged is None else known_outcomes[judged].value
     teams = tuple(team_changes(traces, outcome, sides.side))

@@ -50,7 +50,7 @@ class ComparedSides:
       same: metrics that have one number in all traces, as those of the team where it is one agent; they have no row.
       unread: of each side, the outcomes of traces that were refused.
       unscored: of each side, how traces without an outcome end.
-      unplaced: how many other traces were refused without a word on their side.
+      refused: of each side, how many other traces were refused, and of those that nothing places.
       paid: what a success cost on each side, by task, in those with outcomes on both where there are any.
       paid_tasks: how many these are; 0 where `paid` is of all tasks.
       paid_elsewhere: what the traces without an outcome cost in other tasks.
@@ -81,7 +81,7 @@ class ComparedSides:
     same: tuple[str, ...] = ()
     unread: tuple[UnreadOutcomes, ...] = ()
     unscored: tuple[UnscoredEnds, ...] = ()
-    unplaced: int = 0
+    refused: Mapping[str, int] = dataclasses.field(default_factory=dict)
     paid: tuple[SuccessCost, ...] = ()
     paid_tasks: int = 0
     paid_elsewhere: tuple[SuccessCost, ...] = ()

@@ -8,7 +8,7 @@ from typing import Any
 
 from credit.metrics.success_costs import success_line
 from credit.reports.owners import OWNED
-from credit.reports.unread_outcomes import NO_SIDE, leave_rate_open, unread_line, unscored_line
+from credit.reports.unread_outcomes import leave_rate_open, unread_line, unscored_line
 from credit.sides.acting_agents import agents_that_changed
 from credit.sides.asked_metrics import ASKED, FIRST, LEAST_SHARE, OF_COSTS, OF_TEAM_SIZE, TOKENS, TOOL_CALLS, WALL_CLOCK
 from credit.sides.call_times import told_times
@@ -473,8 +473,10 @@ class SideComparison(ComparedSides):
     def story(self) -> list[str]:
         """What changed, and through whom, in sentences."""
         lines = [out] if (out := self._without_side()) else []
-        were = "were" if self.unplaced > 1 else "was"
-        lines += [f"{counted(self.unplaced, 'trace')} of {NO_SIDE} {were} not read"] if self.unplaced else []
+        refused = [f"{counted(count, 'trace')} of {side}" for side, count in sorted(self.refused.items())]
+        were = "were" if sum(self.refused.values()) > 1 else "was"
+        others = " without a known outcome" * any(row.traces for row in self.unread)
+        lines += [f"{' and '.join(refused)}{others} {were} not read"] * bool(refused)
         lines += [f"{self.sides.order}."] if self.sides.order else []
         lines.append(f"{self._head()}{self.changed()}.")
         lines += [*sentences(self.success_cost()), *sentences(self.of_tasks())]

@@ -192,6 +192,7 @@ def _join(
     starts, lengths = _Starts.of(parts), [len(part.types) for part in parts]
     headings = [heading for part in parts for heading in part.headings]
     make_sole_outcomes([*headings, *unread])
+    read = {heading.trace_id for heading in headings}
     n = Sizes(starts.events[-1], sum(len(part.senders) for part in parts), starts.agents[-1], len(headings))
     to = bucket(n) if to is None else to
     for axis, need, room in zip(Sizes._fields, n, to, strict=True):
@@ -251,10 +252,13 @@ def _join(
             *units_of_seconds(headings, times, event_counts, took, np.asarray(graph.agent_ids)[: n.events]),
             *of_ends,
             *of_caches,
-            *ProblemLog(_unread_outcomes(unread, channel, {heading.trace_id for heading in headings})),
+            *ProblemLog(_unread_outcomes(unread, channel, read)),
         ),
         ignored=ignored,
         tokens=tokens,
+        refused_systems={
+            name: record.system for record in unread if record.system and (name := record.trace_id) not in read
+        },
     )
 
 

@@ -51,6 +51,7 @@ class Traces:
       text_columns: columns of tables that hold texts under other names than ours, as "arguments" and the status, or
         what is no text under the name of one: their name by ours.
       outcome: the name that the user gave the outcome: a column read as `reward`, or a channel; "" without one.
+      refused_systems: the systems of traces that were not read, by id, where their log states them.
 
     Examples:
       >>> import credit
@@ -71,6 +72,7 @@ class Traces:
     tokens: Tokens | None = None
     text_columns: Mapping[str, str] = dataclasses.field(default_factory=dict)
     outcome: str = ""
+    refused_systems: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def sizes(self) -> Sizes:

@@ -63,6 +63,7 @@ class _About(msgspec.Struct):
     ignored: list[str]
     left_out: list[str] = []
     text_columns: dict[str, str] = {}
+    refused_systems: dict[str, str] = {}
 
 
 def is_cache(path: str | Path) -> bool:
@@ -100,7 +101,8 @@ def write_cache(traces: Traces, path: str | Path) -> None:
     flat = _flat(traces)
     left_out = _left_out(flat, pa.array(trace_of["events"]))
     flat = {name: column for name, column in flat.items() if name not in left_out}
-    about = _About(VERSION, list(traces.problems), list(traces.ignored), left_out, dict(traces.text_columns))
+    columns, systems = dict(traces.text_columns), dict(traces.refused_systems)
+    about = _About(VERSION, list(traces.problems), list(traces.ignored), left_out, columns, systems)
     with atomic_write(path) as file:
         writer: pq.ParquetWriter | None = None
         try:
@@ -372,6 +374,7 @@ def _traces(columns: dict[str, pa.Array], traces: int, about: _About, reward: st
         ignored=tuple(about.ignored),
         tokens=_tokens(columns),
         text_columns=about.text_columns,
+        refused_systems=about.refused_systems,
     )
 
 

@@ -394,11 +394,11 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
         self.unread = (Problem(NO_EVENTS, self.file, self.line, field, excerpt(value), expected, self.trace_id),)
 
     def without_events(self) -> TraceRecord:
-        """What counts of a trace that cannot be read, for a reason told elsewhere: the outcome that its log states."""
+        """What counts of a trace that cannot be read, for a reason told elsewhere: its outcome and its system."""
         rest = TraceRecord(self.trace_id, self.group_id, self.file, self.line, self.offset, self.format, unread=())
         rest.rewards, rest.words, rest.sole, rest.metrics = self.rewards, self.words, self.sole, self.metrics
         rest.unsettled, rest.error, rest.invalidated = self.unsettled, self.error, self.invalidated
-        rest.metadata = self.metadata
+        rest.metadata, rest.system = self.metadata, self.system
         return rest
 
     def refuse(self, kind: str, field: str, value: object, expected: str, position: int | None = None) -> NoReturn:

@@ -172,6 +172,10 @@ def test_the_head_has_one_rate_of_failures(tmp_path: Path) -> None:
     assert f"With what judge says of the others, {rate} of all 240 failed." in people
     low, high = (int(end) for end in rate.partition("interval ")[2].removesuffix(" %)").split(" to "))
     assert low < 40 < high
+    with Path(path).open("a") as more:
+        more.write('{"trace_id": "lost", "events": [{"type": "nonsense"}]}\n')
+    refused = said("summary", path, "--reward-channel", "judge", "--allow-bad")
+    assert f"\n  Corrected by these, {rate} of all 240 that were read failed.\n" in refused
     (path, *_) = log(tmp_path, (0.7, 0.7), people="")
     unsaid = said("summary", path, "--reward-channel", "judge")
     assert f"\n  If these are right, {rate} of all 240 failed.\n" in unsaid, "the log says not who"

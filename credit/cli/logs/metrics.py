@@ -143,10 +143,11 @@ def metrics(
     from credit.metrics.trace_costs import with_costs
     from credit.metrics.trace_metrics import MetricOptions, trace_metrics
     from credit.paid_for_success import paid_by_unit
+    from credit.reports.refused_traces import RefusedTraces
     from credit.reports.tasks import runs_without_task
     from credit.reports.trace_numbers import of_untold_tasks
     from credit.reports.uncounted_calls import failed_without_count
-    from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
+    from credit.reports.unread_outcomes import unread_line, unread_outcomes, unscored_ends
     from credit.sides.asked_metrics import same_in_all
     from credit.sides.compare_sides import compare_sides
     from credit.sides.other_outcomes import other_outcomes
@@ -191,7 +192,7 @@ def metrics(
             of_whom = " ".join(["Traces with an outcome:", *selected]) if selected else ""
             lines = [
                 *filter(None, [others, alone, of_whom, success_line(paid)]),
-                *map(str, unread),
+                *filter(None, [unread_line(unread, RefusedTraces.of(traces))]),
                 *map(str, unscored),
             ]
         else:

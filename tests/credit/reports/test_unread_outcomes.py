@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from tests.credit.page.test_page import embedded
 from tests.graphs.reading.samples import OBSERVATIONS, SAMPLES
 from tests.recordings.spans import agent, chat, spans_request
 
-SAID = "3 traces were not read; their outcomes: 1 succeeded, 2 failed"
+PLACE = " (first: log.jsonl:1, duplicate-id)"
+SAID = f"3 of 18 traces were not read{PLACE}; their outcomes: 1 succeeded, 2 failed"
 SIDES = "1 trace of before and 2 traces of after were not read; their outcomes: before 1 succeeded, "
 SIDES += "0 failed; after 0 succeeded, 2 failed"
 
@@ -41,11 +43,16 @@ def logs(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def short(text: str) -> str:
+    """Without the folders of files."""
+    return re.sub(r"\(first: \S+/", "(first: ", text)
+
+
 def run(logs: Path, *arguments: str) -> str:
     command = [arguments[0], str(logs / "runs"), "--rewards", str(logs / "rewards.csv"), *arguments[1:]]
     done = CliRunner().invoke(cli, command, catch_exceptions=False)
     assert done.exit_code == 3, done.output
-    return done.stdout
+    return short(done.stdout)
 
 
 def test_a_row_of_a_refused_trace_is_told_from_one_that_matches_nothing(logs: Path) -> None:
@@ -54,7 +61,8 @@ def test_a_row_of_a_refused_trace_is_told_from_one_that_matches_nothing(logs: Pa
     assert rows["unmatched-row"].value == "'nobody'"
     refused = [problem.trace for problem in traces.problems if problem.kind == "unread-outcome"]
     assert sorted(refused) == ["a0", "a1", "b0"] and not rows["unread-outcome"].is_failure
-    assert [str(found) for found in unread_outcomes(traces)] == [f"{SAID}; with these 56 % failed"]
+    told = f"{SAID.replace(' of 18', '').replace(PLACE, '')}; with these 56 % failed"
+    assert [str(found) for found in unread_outcomes(traces)] == [told]
     assert unread_outcomes(traces, success_at=2.0)[0].failed == 3
     assert not unread_outcomes(read(logs / "runs"))  # nothing states their outcomes
 
@@ -66,7 +74,8 @@ def test_metrics_and_summary_say_what_was_not_read(logs: Path) -> None:
     numbers |= {"refused": 0, "stated": [], "are_empty": False, "rate": pytest.approx(10 / 18)}
     assert json.loads(run(logs, "metrics", "--json"))["unread"] == [numbers]
     told = json.loads(run(logs, "summary", "--json"))["failed_against_succeeded"]
-    assert SAID in told["headline"] and told["unread"] == f"{SAID}; with these 56 % failed" == told["lines"][0][:-1]
+    assert SAID in short(told["headline"]) and short(told["unread"]) == f"{SAID}; with these 56 % failed"
+    assert told["unread"] == told["lines"][0][:-1]
 
 
 NO_EVENTS = "2 runs without events were not read; their outcomes: 0 succeeded, 2 failed; with these 75 % failed"
@@ -91,8 +100,10 @@ def test_runs_without_events_count_by_their_outcomes(tmp_path: Path, name: str, 
     (tmp_path / "rewards.csv").write_text("trace,reward\nt0,1\nt1,0\nt2,0\nt3,0\n")
     given = ["--rewards", str(tmp_path / "rewards.csv")] if outcomes == "table" else ["--reward-channel", "ok"]
     done = CliRunner().invoke(cli, ["summary", str(tmp_path / "log.jsonl"), *given])
-    said = NO_EVENTS if name != "native" else NO_EVENTS.replace("runs without events", "traces")
-    assert said in done.stdout and "unmatched-row" not in done.stderr
+    said = NO_EVENTS if name != "native" else NO_EVENTS.replace("runs without events", "of 4 traces")
+    assert (
+        said in re.sub(r" \(first: \S+/log.jsonl:3, [a-z-]+\)", "", done.stdout) and "unmatched-row" not in done.stderr
+    )
     assert done.exit_code == (3 if name == "native" else 0)
 
 
@@ -107,8 +118,8 @@ def test_a_lost_page_refuses_its_traces_and_keeps_their_outcomes(tmp_path: Path)
     problems = read(tmp_path).problems
     assert [(p.kind, p.trace, p.is_failure) for p in problems if "part" in p.kind] == [("missing-part", "u", True)]
     done = CliRunner().invoke(cli, ["summary", str(tmp_path)])
-    said = "1 trace was not read; its outcome: 0 succeeded, 1 failed; with it 50 % failed"
-    assert done.exit_code == 3 and said in done.stdout
+    said = "1 of 2 traces was not read (first: traces.json:1, missing-part); its outcome: 0 succeeded, 1 failed"
+    assert done.exit_code == 3 and f"{said}; with it 50 % failed" in short(done.stdout)
 
 
 def test_each_format_keeps_the_outcomes_of_runs_without_events(tmp_path: Path) -> None:
@@ -228,11 +239,13 @@ def test_one_refused_outcome_of_eighty_silences_no_rate(tmp_path: Path, refused:
     assert told in done.stdout
 
 
-def test_a_report_says_it_too(logs: Path) -> None:
+@pytest.mark.parametrize("options", [[], ["--no-text"]])
+def test_a_report_says_it_too(logs: Path, options: list[str]) -> None:
+    """Without texts it fell: "could not convert string to float: 'withheld'"."""
     page = logs / "page.html"
-    run(logs, "report", "-o", str(page), "--sides", f"{logs}/runs/before,{logs}/runs/after")
+    run(logs, "report", "-o", str(page), "--sides", f"{logs}/runs/before,{logs}/runs/after", *options)
     shown = embedded(page.read_text())[0]["overview"]
-    assert SAID in shown["differences"]["opening"][0] and SIDES in shown["sides"]["but"]
+    assert SAID in short(shown["differences"]["opening"][0]) and SIDES in shown["sides"]["but"]
 
 
 def test_killed_runs_are_an_ending_that_is_tested(tmp_path: Path) -> None:
@@ -263,7 +276,8 @@ def test_killed_runs_are_an_ending_that_is_tested(tmp_path: Path) -> None:
 def test_a_summary_whose_traces_have_no_outcome_says_what_was_not_read(logs: Path) -> None:
     """All read traces had no outcome, and the one whose outcome is known was not read: nothing said so."""
     (logs / "rewards.csv").write_text("trace,reward\na0,0\nnobody,1\n")
-    said = "1 trace was not read; its outcome: 0 succeeded, 1 failed"
+    said = "3 of 18 traces were not read (first: log.jsonl:1, duplicate-id); of 1 of these the outcome is known: "
+    said += "0 succeeded, 1 failed"
     assert f"  {said}.\n  No trace has an outcome: which failed is not known.\n" in run(logs, "summary")
     assert json.loads(run(logs, "summary", "--json"))["unread"] == [
         {
@@ -280,21 +294,19 @@ def test_a_summary_whose_traces_have_no_outcome_says_what_was_not_read(logs: Pat
         }
     ]
     run(logs, "report", "-o", str(logs / "page.html"))
-    assert said in (logs / "page.html").read_text().partition("<noscript>")[2].partition("</noscript>")[0]
+    assert said in short((logs / "page.html").read_text().partition("<noscript>")[2].partition("</noscript>")[0])
 
 
-def test_refused_traces_whose_side_nothing_tells_are_said_to_be_of_none(logs: Path) -> None:
-    """Sides that logs state are of traces that were read: with `system` refused ones were told without a side."""
+def test_refused_traces_are_of_the_system_that_their_log_states(logs: Path) -> None:
+    """With `system` they were of an unknown side, and where one system was refused whole nothing named it."""
     for file in (logs / "runs").glob("*/log.jsonl"):
         rows = [json.loads(line) | {"system": file.parent.name} for line in file.read_text().splitlines()]
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     said = run(logs, "metrics", "--sides", "system=before,after")
-    assert (
-        "3 traces with an outcome and of an unknown side were not read; their outcomes: 1 succeeded, 2 failed" in said
-    )
+    assert SIDES in said
     (logs / "rewards.csv").write_text("trace,reward\n" + "".join(f"b{i},{i % 2}\na{i},{i % 2}\n" for i in range(2, 9)))
     said = run(logs, "metrics", "--sides", "system=before,after")
-    assert said.startswith("3 traces of an unknown side were not read\n") and "outcomes: " not in said
+    assert said.startswith("2 traces of after and 1 trace of before were not read\n") and "outcomes: " not in said
     folders = run(logs, "metrics", "--sides", f"{logs}/runs/before,{logs}/runs/after")
     assert "unknown side" not in folders  # where their files tell it
 
@@ -307,7 +319,50 @@ def test_graded_outcomes_of_refused_traces_are_not_called_failed(logs: Path) -> 
     (logs / "rewards.csv").write_text("\n".join(["trace,reward", "b0,0.2", "a0,0.9", "a1,0.1", *rows]) + "\n")
     said = run(logs, "summary")
     assert " did worse (below the median outcome of their task" in said
-    words = "3 traces were not read; their outcomes: 1 higher, 2 lower (outcome below 0.44, the median)"
+    words = f"3 of 63 traces were not read{PLACE}; their outcomes: 1 higher, 2 lower (outcome below 0.44, the median)"
     assert words in said and words in run(logs, "metrics")
     told = run(logs, "metrics", "--success-at", "0.15")
     assert "their outcomes: 2 succeeded, 1 failed (outcome below 0.15)" in told
+
+
+def test_the_head_says_that_a_whole_system_was_refused(logs: Path) -> None:
+    """One cut line refused a release, and "In short" spoke of all traces: the other release's."""
+    for system, file in (("v1", logs / "runs/before/log.jsonl"), ("v2", logs / "runs/after/log.jsonl")):
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+        for row in rows:
+            row["events"] = row["events"] if system == "v1" else row["events"][:1] * 2
+        file.write_text("".join(json.dumps(row | {"system": system}) + "\n" for row in rows))
+    with (logs / "runs/before/log.jsonl").open("a") as log_of_v1:
+        log_of_v1.write('{"costs": {"mon')
+    (logs / "rewards.csv").write_text("trace,reward\nb1,1\nb2,0\na0,0\na3,0\n")
+    said = "10 of 18 traces were not read, among them all of v2 (first: log.jsonl:1, duplicate-id)"
+    lost = "1 record that names no trace was not read (first: log.jsonl:10, bad-json)"
+    told = f"{said}; of 2 of these the outcome is known: 0 succeeded, 2 failed; with these 75 % failed; {lost}."
+    (first, *_) = json.loads(run(logs, "summary", "--json"))["findings"]
+    assert told in first["lines"]
+    run(logs, "report", "-o", str(logs / "page.html"))
+    (shown, *_) = embedded((logs / "page.html").read_text())[0]["overview"]["findings"]
+    assert [*map(short, shown["lines"])] == first["lines"]
+    log, table = str(logs / "runs"), logs / "rewards.csv"
+    without = CliRunner().invoke(cli, ["summary", log])
+    assert f"  {said}; {lost}.\n" in short(without.stdout), "where nothing states an outcome"
+    done = CliRunner().invoke(cli, ["summary", log, "--rewards", str(table), "--sides", "system"])
+    assert done.exit_code == 1 and f"expected two, or --sides system=A,B. {said}. {lost}" in short(done.output)
+
+
+def test_the_head_names_a_file_of_which_no_trace_is_left(tmp_path: Path) -> None:
+    """A damaged row may be of any trace of its file; without logged systems nothing said that the file is missing."""
+    for name in "ab":
+        rows = [{"trace": f"{name}{i // 2}", "agent": "x", "type": "message", "reward": i % 4 // 2} for i in range(8)]
+        lines = [json.dumps(row) for row in rows] + ['{"tra', json.dumps(rows[0])] * (name == "b")
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    done = CliRunner().invoke(cli, ["summary", str(tmp_path)])
+    said = f"4 of 8 traces were not read, among them all of {tmp_path}/b.jsonl (first: b.jsonl:9, lost-row); "
+    assert f"{said}their outcomes: 2 succeeded, 2 failed; with these 50 % failed" in short(done.stdout)
+
+
+def test_refused_traces_that_are_not_listed_are_said_to_be_more(tmp_path: Path) -> None:
+    lines = [json.dumps(native(f"t{i}", is_broken=i > 1)) + "\n" for i in range(1202)]
+    (tmp_path / "log.jsonl").write_text("".join(lines))
+    done = CliRunner().invoke(cli, ["summary", str(tmp_path)])
+    assert "  At least 1001 traces were not read (first: log.jsonl:3, duplicate-id).\n" in short(done.stdout)

@@ -69,11 +69,11 @@ def assert_equal(a: Traces, b: Traces) -> None:
     assert (a.tokens is None) == (b.tokens is None)
     for name, array in vars(a.tokens).items() if a.tokens is not None else ():
         np.testing.assert_array_equal(array, getattr(b.tokens, name), err_msg=name, strict=True)
-    assert (a.problems, a.ignored) == (b.problems, b.ignored)
+    assert (a.problems, a.ignored, a.refused_systems) == (b.problems, b.ignored, b.refused_systems)
 
 
 def test_round_trip_is_exact(tmp_path: Path) -> None:
-    traces = read(logs(tmp_path))
+    traces = dataclasses.replace(read(logs(tmp_path)), refused_systems={"lost": "v2"})
     assert len(traces.problems) == 2 and traces.ignored and traces.tokens is not None
     cache = tmp_path / "cache.parquet"
     write_cache(traces, cache)
