@@ -253,7 +253,7 @@ def _refused_by(
             logged_as[item.trace_id] = item.logged_as
     scores = {file: scores[file] for file in scores.keys() - set().union(*runs.values())}
     runs = {trace: {problem.file} for trace, problem in refused.items()} | runs
-    together = _joined_files([*runs.values(), *({file} for file in scores)])
+    together = _joined_files([*filter(None, runs.values()), *({file} for file in scores)])
     by_fold: dict[str, set[str]] = {}
     for trace in files:
         by_fold.setdefault(folded(logged_as.get(trace, trace)), set()).add(trace)

@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from credit.cli.benchmarks.figures import DRAWN, figure_of
-from credit.cli.benchmarks.latex_figure import save_latex_figure
-from credit.cli.benchmarks.measured import holds
 from credit.cli.benchmarks.saved_numbers import FILES, edited_option, saved_numbers, selected
 from credit.cli.shared.answers import stderr, words
 from credit.cli.shared.commands import Command, by_commas, several_methods, whole_numbers
@@ -55,6 +52,10 @@ def plot(
     FILES are those of `--table` of bias, truth, snr or train, in any of its formats but LaTeX; or that of `-o` of
     train, which has the learning curves. Worlds of several files stand side by side.
     """
+    from credit.cli.benchmarks.figures import DRAWN, figure_of  # it loads JAX, and `--help` does not
+    from credit.cli.benchmarks.latex_figure import save_latex_figure
+    from credit.cli.benchmarks.measured import holds
+
     if files[0].suffix == ".json" or _holds_runs(files[0]):
         if quantities or group_sizes or len(files) > 1:
             raise click.UsageError(f"{files[0]} holds runs of training; expected it alone, without -q and --group-size")

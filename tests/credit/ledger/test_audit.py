@@ -152,7 +152,7 @@ def test_addition_is_what_loops_add_up(team: Made, found: Audit) -> None:
 def test_refusals_are_named_and_the_ledger_pays_once(team: Made, found: Audit) -> None:
     traces, _ = team
     assert set(found.refused) == {"message", "removal", "broadcast", "agent-wise"}
-    assert "one number for all actions" in found.refused["broadcast"]
+    assert "an amount to divide; it does not divide it" in found.refused["broadcast"]
     assert "applied after composition" in found.refused["agent-wise"]
     assert "propensity" in found.refused["removal"]
     table = found.trace_table(traces).to_pydict()
