@@ -106,10 +106,16 @@ def test_nobody_is_paid_twice(world) -> None:
     again = compose(graph, traces.reward, [claim(graph, truth), claim(graph, truth)])
     for field in ("increments", "unexplained", "expected", "stderr"):
         np.testing.assert_array_equal(getattr(again, field), getattr(once, field))
-    other = compose(graph, traces.reward, [claim(graph, truth), claim(graph, truth, source="a second opinion")])
+    same = compose(graph, traces.reward, [claim(graph, truth), claim(graph, truth, source="the same again")])
+    np.testing.assert_array_equal(same.increments, once.increments)
+    assert "one evidence has one vote" in same.refused["the same again"]
+    opinion = claim(graph, 1.01 * truth, source="a second opinion")
+    alone = compose(graph, traces.reward, [opinion])
+    other = compose(graph, traces.reward, [claim(graph, truth), opinion])
     halves = np.asarray(other.cells)  # what each source brought, rounded for itself to the grid
     unit = 2.0 ** np.asarray(other.partition.exponent)[np.asarray(graph.trace_ids)]
-    assert np.all(np.abs(halves - np.asarray(once.increments)[:, None] / 2) <= 2 * unit[:, None])
+    both = np.stack([once.increments, alone.increments], axis=1) / 2
+    assert np.all(np.abs(halves - both) <= 2 * unit[:, None])
     there = np.asarray(once.claimed)
     np.testing.assert_allclose(np.asarray(other.stderr)[there], np.asarray(once.stderr)[there] / np.sqrt(2), rtol=1e-5)
 
