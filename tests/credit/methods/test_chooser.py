@@ -239,7 +239,7 @@ def test_why_turns_without_rewards_do_not_call_for_mt_grpo(tmp_path: Path, longe
     assert needs["mt_grpo"] == "no rewards at events: all turns of a trace have its outcome's number alone"
     printed = CliRunner(env={"COLUMNS": None}).invoke(cli, ["choose", str(path)]).stdout
     assert "would need, or why not" in printed
-    begin, *table = printed[printed.index("would need, or why not") :].split("\n\n")[0].splitlines()
+    _, *table = printed[printed.index("would need, or why not") :].split("\n\n")[0].splitlines()
     assert table and max(map(len, table)) <= 120  # sentences stood in rows of 400 characters
 
 
