@@ -1,4 +1,4 @@
-"""What holds of all traces, where all have a verdict that may err, and some an outcome or a reference's word.
+"""Rates of all traces, from a verdict that all have and an outcome that some have. The verdict may err.
 
 Outcomes are taken to be missing at random given the verdict, as Begg and Greenes do: people may look at what a judge
 rejects more than at what it passes. So a judged trace stands for all of its verdict.

@@ -1,4 +1,4 @@
-"""What is worked out of a batch once, by whoever asks first, and kept as long as the batch is."""
+"""Facts of a batch. They are computed once, and kept with the batch."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def unread_outcomes(
 
 
 def leave_rate_open(refused: int, known: int) -> bool:
-    """Whether refused outcomes may turn what is said of the others: at least one in `MOST_REFUSED` was refused.
+    """Whether so many outcomes were refused that no rate is told: at least one in `MOST_REFUSED`.
 
     Args:
       refused: how many.

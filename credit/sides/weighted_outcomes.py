@@ -1,4 +1,4 @@
-"""Outcomes of all traces of two sides, where people looked at some for what a verdict said of them.
+"""Outcomes of two sides, weighted by the verdict that decided which traces people looked at.
 
 A judge that changed then changes which failures have an outcome: of 31 logs alike in failures five were "better".
 

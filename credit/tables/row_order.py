@@ -13,7 +13,7 @@ from graphs.structure.host_ids import consecutive, distinct
 from graphs.text import counted, excerpt
 from graphs.traces.one_place import again_in_place
 from graphs.traces.told_order import are_scattered, untold_agents
-from graphs.traces.turn_gaps import numbers_of_turns, said_of_gap, turn_gaps
+from graphs.traces.turn_gaps import said_of_gap, turn_gaps, turn_numbers
 from graphs.traces.turn_numbers import numbered_turn
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def order_of_turns(rows: Rows, turn: Any, *, stated: bool) -> tuple[bool | None,
     return (True if known else None), ""
 
 
-def _numbers_of_turns(rows: Rows, turn: Any) -> np.ndarray | None:
+def _turn_numbers(rows: Rows, turn: Any) -> np.ndarray | None:
     """The number of the turn of each entered event; None without turns, or where their labels have no order."""
     if turn is None:
         return None
@@ -217,7 +217,7 @@ def untold_rounds(rows: Rows, turn: Any) -> bool:
     if (context := _contexts(rows)) is not None and untold.any():
         lacks = context < 0
         untold &= np.isin(np.arange(len(untold)), trace[lacks])
-    if untold.any() and (at := _numbers_of_turns(rows, turn)) is not None:
+    if untold.any() and (at := _turn_numbers(rows, turn)) is not None:
         untold &= np.isin(np.arange(len(untold)), trace[1:][beside & (at[1:] <= at[:-1])])
     return bool(untold.any())
 
@@ -244,7 +244,7 @@ def untold_order(
         return _said_of_ties(rows, ties(rows, places))
     entered, graph = len(rows.event), rows.names.graph
     trace, agent = (np.asarray(ids)[:entered] for ids in (graph.trace_ids, graph.agent_ids))
-    at = _numbers_of_turns(rows, turn)
+    at = _turn_numbers(rows, turn)
     if at is None and len(np.unique(trace)) < entered and are_scattered(trace[np.argsort(rows.names.rows)]):
         return "the order of rows, and those of a trace are scattered over the batch: pass order=, or numbers as turn="
     if not of_agents:
@@ -259,7 +259,7 @@ def untold_order(
 def _said_of_gap(rows: Rows, turn: Any, passed: np.ndarray | None) -> str:
     if turn is None:
         return ""
-    graph, at = rows.names.graph, numbers_of_turns(as_ids("turn", turn, None))[rows.names.rows]
+    graph, at = rows.names.graph, turn_numbers(as_ids("turn", turn, None))[rows.names.rows]
     trace, agent = (np.asarray(ids)[: len(at)] for ids in (graph.trace_ids, graph.agent_ids))
     behind, before = turn_gaps(trace, np.asarray(graph.agent_name_ids)[agent], at)
     if not len(behind):

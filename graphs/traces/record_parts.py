@@ -15,7 +15,7 @@ from graphs.traces.record import Agent, TraceRecord
 from graphs.traces.schema import EVENT_EVIDENCE
 from graphs.traces.token_lists import gather_tokens, with_counts
 from graphs.traces.tokens import TOKEN_COLUMNS, Tokens
-from graphs.traces.turn_gaps import TURN, numbers_of_turns
+from graphs.traces.turn_gaps import TURN, turn_numbers
 
 __all__ = ["joined", "part_of"]
 
@@ -63,7 +63,7 @@ def part_of(records: Sequence[TraceRecord], whole: TraceRecord | None = None) ->
     if records[0].turns:
         labels: dict[tuple[int, str], int] = {}
         words = list(map(str, _joined(records, "turns")))
-        numbers[TURN] = numbers_of_turns(pa.array(words, pa.string()))
+        numbers[TURN] = turn_numbers(pa.array(words, pa.string()))
         pairs = zip(agents, words, strict=True)
         turns = np.fromiter((labels.setdefault(pair, len(labels)) for pair in pairs), np.int32, len(types))
     else:

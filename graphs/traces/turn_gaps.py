@@ -11,7 +11,7 @@ from graphs.errors import Problem
 from graphs.event_graph import EventGraph
 from graphs.traces.part import ABSENT_COUNT, Heading
 
-__all__ = ["TURN", "TURN_GAP", "note_of_gaps", "numbers_of_turns", "said_of_gap", "turn_gaps"]
+__all__ = ["TURN", "TURN_GAP", "note_of_gaps", "said_of_gap", "turn_gaps", "turn_numbers"]
 
 TURN = "number of turn"
 """The column of a part that has them."""
@@ -26,14 +26,14 @@ FEWER, MORE = 4, 20
 """How many times fewer, or more, rounds without an agent than expected are no chance."""
 
 
-def numbers_of_turns(labels: pa.Array) -> np.ndarray:
+def turn_numbers(labels: pa.Array) -> np.ndarray:
     """The number of each turn, `ABSENT_COUNT` where its label is no integer: int32 [e].
 
     Args:
       labels: integers or texts, null where there is none.
 
     Examples:
-      >>> numbers_of_turns(pa.array(["0", "10", "b", None, "1e3", "-2"])).tolist()
+      >>> turn_numbers(pa.array(["0", "10", "b", None, "1e3", "-2"])).tolist()
       [0, 10, -1, -1, -1, -1]
     """
     coded = labels if pa.types.is_dictionary(labels.type) else labels.dictionary_encode()

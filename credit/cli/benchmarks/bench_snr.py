@@ -39,7 +39,7 @@ COSTS = "cost is in rollouts a trace; what a critic's training took is not in it
 NO_COSTS = "no snr-cost: the evidence of every scheme is the trace itself, one rollout, so that it would repeat snr"
 LESS = (
     "less: on the traces that both were measured on, with half of its 99 % band from 100 pairs or more, not corrected "
-    "for how many there are. Of such bands of 100 pairs, 97 to 98 % held the truth; ‡ of draws of its own"
+    "for how many there are. Bands of 100 pairs held the truth in 97 to 98 %; ‡ of draws of its own"
 )
 PAIRS = LESS.removeprefix("less: ").replace("half of its", "its")
 SLOPE = "of log SNR on log T, up to T = {:,}, in brackets half of its 99 % interval"

@@ -36,8 +36,8 @@ class Selected(NamedTuple):
       heads: names of all quantities and differences, those of several benchmarks with their benchmark.
       keys: of those that are chosen, in order.
       numbers: of them and of the methods, each once.
-      edits: whose module was edited between the runs, in lines.
-      namesakes: which names are of one function, in lines.
+      edits: lines on names whose module was edited between the runs.
+      namesakes: lines on functions that have several names.
     """
 
     heads: dict[Key, str]

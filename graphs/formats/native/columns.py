@@ -27,7 +27,7 @@ from graphs.traces.record import LARGEST_FLOAT, NEVER_NEGATIVE, fitting
 from graphs.traces.schema import EVENT_EVIDENCE
 from graphs.traces.token_lists import gather_tokens, impossible_sums, with_counts
 from graphs.traces.tokens import TOKEN_COLUMNS
-from graphs.traces.turn_gaps import TURN, numbers_of_turns
+from graphs.traces.turn_gaps import TURN, turn_numbers
 
 __all__ = ["Decoded", "columns"]
 
@@ -85,7 +85,7 @@ def columns(traces: Sequence[Decoded], events: Events, edges: Edges, limits: Lim
             plain[trace_of[tokens.events[impossible]]] = False
     evidence = {name: _evidence(key.kind, field[name]) for name, key in EVENT_EVIDENCE.items() if name in field}
     if events.turns is not None:
-        evidence[TURN] = numbers_of_turns(events.turns)
+        evidence[TURN] = turn_numbers(events.turns)
     part = Part(
         headings=[_heading(decoded) for decoded in traces],
         event_ends=np.cumsum(counts),
