@@ -440,3 +440,15 @@ def test_a_direct_call_that_reads_the_order_of_agents_at_once_is_told_of_it(call
         result = credit.run(rows, "gae")
     with warnings.catch_warnings(action="error"):  # it was said
         rows.gather(result)
+
+
+def test_all_that_takes_traces_takes_rows() -> None:
+    """`choose` and `compare` refused the rows that `run` and `table` took, though they hold the traces."""
+    columns = {"group": [0] * 4 + [1] * 4, "trace": [*"aabbccdd"], "agent": ["x", "y"] * 4, "reward": [1, 1, 0, 0] * 2}
+    _, _, rows = credit.from_columns(**columns, turn=[0, 1] * 4, event_reward=[0.5, 0, 0.25, 0] * 2)
+    assert credit.choose(rows) == credit.choose(rows.traces)
+    both = {name: credit.run(rows, name) for name in ("rloo", "turn_baseline")}
+    assert credit.compare(rows, both).as_json() == credit.compare(rows.traces, both).as_json()
+    assert credit.explain(rows, "a", "0", both) == credit.explain(rows.traces, "a", "0", both)
+    with pytest.warns(UnusedRewardsWarning, match="grpo was called without it"):
+        credit.compare(rows, {**both, "grpo": credit.grpo(rows.names.graph, rows.names.reward)})
