@@ -51,7 +51,7 @@ class LeadingCause:
     """Something that went wrong in traces.
 
     Attributes:
-      words: what it is: failed calls of a tool by an agent, that did not succeed later, or 3 times or more in a row,
+      words: what it is: errors of a tool by an agent, unrecovered, or of one call 3 times or more in a row,
         its empty results, its loops of other calls, or an agent's of any of its tools, a loop of messages, its cut
         answers, how runs end, who takes part, or an agent's model.
       agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several. Of who takes part,

@@ -276,7 +276,7 @@ def test_counts_of_a_cause_by_side_say_that_they_are_not_tested(log: Path) -> No
 def test_a_second_cause_that_is_undecided_stands_below_the_head(tmp_path: Path) -> None:
     """In a head it suggests more than its test supports."""
     for second, words in (
-        ("shell", "Failed calls of shell by coder that did not succeed later"),
+        ("shell", "Unrecovered errors of shell by coder"),
         ("tech", "Runs in which tech acts instead of billing"),
     ):
         lines = []
