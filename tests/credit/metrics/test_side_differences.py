@@ -1961,7 +1961,7 @@ def drawn_metrics(rng: np.random.Generator, tasks: int) -> dict[str, TraceMetric
 
 
 def test_what_is_asked_of_a_change_has_its_stars_whatever_else_a_format_knows() -> None:
-    """`unrecovered_errors` had a star in Langfuse's form of 120 traces, and none in LangSmith's, which knows the team."""
+    """`unrecovered_errors` had a star in Langfuse's form of 120 traces; LangSmith's, which knows the team, had none."""
     rng = np.random.default_rng(3)
     traces, side = traces_of([f"q{i // 2}" for i in range(48)]), np.tile([0, 1], 24)
     metrics = drawn_metrics(rng, 24)
