@@ -35,6 +35,7 @@ __all__ = [
     "is_priced",
     "price_gaps",
     "price_names",
+    "prices_of_events",
     "read_prices",
     "stated_costs",
     "token_counts",
@@ -150,9 +151,7 @@ def event_costs(
     )
     money, least, kinds = np.full(n, np.nan), np.zeros(n), None
     if prices is not None:
-        names, model = price_names(traces, prices)
-        of_model = np.array([_of(prices.models.get(name, Price(math.nan, math.nan))) for name in names])
-        of_input, of_output, of_cached, of_written = of_model[model].T / MILLION
+        of_input, of_output, of_cached, of_written = prices_of_events(traces, prices).T
         cached, written = (
             np.nan_to_num(token_counts(traces, name, of_team=of_team, hidden=False))
             for name in ("cached_tokens", "cache_write_tokens")
@@ -176,6 +175,22 @@ def event_costs(
     known = {"tokens": np.nan_to_num(own_tokens), "input_tokens": np.nan_to_num(own_read), "money": least}
     known["seconds"] = seconds.least
     return EventCosts(tokens, read, called.astype(np.float64), seconds.event, money, known, kinds)
+
+
+def prices_of_events(traces: Traces, prices: Prices) -> np.ndarray:
+    """What a token costs by the model of each event, NaN without a row: read, generated, from a cache, and into one.
+
+    Args:
+      traces: what was read.
+      prices: of models.
+
+    Returns:
+      float64 [events, 4].
+    """
+    names, model = price_names(traces, prices)
+    of_model = np.array([_of(prices.models.get(name, Price(math.nan, math.nan))) for name in names])
+    of_events: np.ndarray = of_model[model] / MILLION
+    return of_events
 
 
 def price_names(traces: Traces, prices: Prices) -> tuple[list[str], np.ndarray]:

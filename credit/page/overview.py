@@ -18,7 +18,8 @@ from credit.ledger_summary import ledger_summary
 from credit.main_findings import MORE_ON_SYSTEMS, main_findings
 from credit.method_summary import credit_hints, empty_notes
 from credit.methods.absent_outcomes import channels_instead
-from credit.metrics.part_costs import agents_paid, dearest_agent
+from credit.metrics.dearest_agent import dearest_agent
+from credit.metrics.part_costs import agents_paid
 from credit.metrics.runs_by_day import runs_by_day
 from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import MetricOptions, trace_metrics

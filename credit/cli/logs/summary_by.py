@@ -122,8 +122,9 @@ def summary(
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
     from credit.metrics.cost_summary import cost_rows, stated_sums, total_costs
+    from credit.metrics.dearest_agent import dearest_agent
     from credit.metrics.event_costs import price_gaps
-    from credit.metrics.part_costs import agents_paid, dearest_agent
+    from credit.metrics.part_costs import agents_paid
     from credit.metrics.repeated_costs import repeated_cost
     from credit.metrics.success_costs import success_line
     from credit.paid_for_success import lost_to_failures, paid_for_success
