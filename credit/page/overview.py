@@ -18,6 +18,7 @@ from credit.ledger_summary import ledger_summary
 from credit.main_findings import MORE_ON_SYSTEMS, main_findings
 from credit.method_summary import credit_hints, empty_notes
 from credit.methods.absent_outcomes import channels_instead
+from credit.metrics.cost_summary import paid_by_agent, with_paid
 from credit.metrics.dearest_agent import dearest_agent
 from credit.metrics.part_costs import agents_paid
 from credit.metrics.runs_by_day import runs_by_day
@@ -159,6 +160,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         | {"name": _name(differing, causes), "terms": differing.terms(), "comparison": differing.comparison()},
         "triage": dataclasses.asdict(found)
         | {"legend": TRIAGE, "commonness": found.commonness()}
+        | {"agents": with_paid(found.agents, paid_by_agent(traces, findings.prices))}
         | {"causes": [dataclasses.asdict(one) | {"told": one.told()} for one in causes]},
         "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices, findings.success_at),
         "verdicts": [one.as_json(*by_side) for one in verdicts],

@@ -10,6 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from credit.cli import cli
+from credit.metrics.event_costs import read_prices
+from credit.page import Findings
+from credit.page.overview import overview
+from graphs.logs import read
 
 PRICES = "model,tool,input,output,call\nbig,,0,90,\nsmall,,0,1,\nboth,,1,90,\n,web,,,0.01\n"
 
@@ -91,6 +95,18 @@ def test_logged_cost_stands_beside_its_tokens(tmp_path: Path) -> None:
 def test_money_that_is_spread_or_of_two_agents_is_no_finding(tmp_path: Path, models: dict[str, str]) -> None:
     said = shown(tmp_path, "summary", "--prices", str(tmp_path / "prices.csv"), models=models)
     assert "went to " not in said
+
+
+@pytest.mark.parametrize("priced", [True, False])
+def test_the_work_by_agent_has_its_money_for_programs_too(priced: bool, tmp_path: Path) -> None:
+    """It stood in the terminal alone."""
+    prices = ("--prices", str(tmp_path / "prices.csv")) if priced else ()
+    told = json.loads(shown(tmp_path, "summary", "--json", *prices, models=TEAM))["agents"]
+    paid = {"planner": 0.0008, "writer": 0.0008, "reviewer": 0.072} if priced else {}
+    assert {row["agent"]: row["money"]["total"] for row in told if "money" in row} == pytest.approx(paid)
+    traces = read(tmp_path / "log.jsonl")
+    on_page = overview(Findings.of(traces, {}, prices=read_prices(prices[1]) if priced else None))["triage"]["agents"]
+    assert [row.get("money") for row in on_page] == [row.get("money") for row in told]
 
 
 def test_without_money_there_is_no_column_of_it(tmp_path: Path) -> None:

@@ -589,6 +589,9 @@ def test_a_page_without_outcomes_begins_with_what_went_wrong(window: Any, pages:
     with window(pages["triage"]) as opened:
         page: Page = opened.page
         shown(page)
+        work = page.locator("#triage").get_by_label("Agents")  # its costs stood in another section alone
+        assert work.locator("th").all_text_contents()[-1] == "money"
+        assert sorted(work.locator("td:last-child").all_text_contents()) == ["2,400", "612"]
         order = page.locator("main > section").evaluate_all("all => all.map((one) => one.id)")
         links = page.locator("nav a").evaluate_all("all => all.map((one) => one.hash.slice(1))")
         rest = ["costs", "success", "read", "doctor", "decisions", "card", "untold", "more"]  # nothing about training
@@ -1029,6 +1032,9 @@ def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> No
         )
         rows = page.get_by_label("Costs by agent").locator("tbody tr").all()
         assert [row.locator("td").all_text_contents()[:2] for row in rows] == [["reviewer", "2,400"], ["lead", "612"]]
+        work = page.locator("#triage").get_by_label("Agents")  # its costs stood in another section alone
+        assert work.locator("th").all_text_contents()[-1] == "money"
+        assert sorted(work.locator("td:last-child").all_text_contents()) == ["2,400", "612"]
         order = page.locator("main > section").evaluate_all("all => all.map((one) => one.id)")
         assert "costs" in order and "who" not in order  # nothing tells who earned it
         first = page.locator("#sides tbody tr td:first-child").all_text_contents()
