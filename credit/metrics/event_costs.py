@@ -19,7 +19,7 @@ from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import CreditError
 from graphs.event_types import EventType
 from graphs.structure.host_ids import among
-from graphs.text import near_names, printable
+from graphs.text import near_names, printable, rounds_away
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import event_models
 from graphs.traces.record import UNLOGGED_CALLS
@@ -249,7 +249,8 @@ class PriceGaps(NamedTuple):
     Attributes:
       unpriced: models of actions that have no price; "" for actions with counts whose model the log does not state.
       cached_as_input: models whose tokens from a cache are priced as others.
-      cached_unstated: models whose tokens from a cache have a lower price, and of which no event states such a count.
+      cached_unstated: models whose tokens from a cache have a lower price, and of which no event states such a count;
+        at that price, what they read would cost less in the four digits of their money.
       written_as_input: models whose tokens into a cache are priced as others.
       cached_beside: models of calls with more tokens from and into a cache than were read, which are to have them all.
       requested: how many calls have the price of which requested name, and the model that answered.
@@ -306,8 +307,11 @@ def price_gaps(traces: Traces, prices: Prices) -> PriceGaps:
 
     cached = traces.evidence.get("cached_tokens")
     silent = {*model[paid].tolist()} - {*([] if cached is None else model[cached.mask[: len(model)]].tolist())}
-    priced = {names[i]: prices.models[names[i]] for i in sorted(silent) if names[i] in prices.models}
-    unstated = [name for name, price in priced.items() if _of(price)[2] < price.input]
+    priced = {i: prices.models[names[i]] for i in sorted(silent) if names[i] in prices.models}
+    costs = event_costs(traces, prices)
+    read, money = (np.bincount(model, of, len(names)) for of in (costs.least["input_tokens"], costs.least["money"]))
+    less = {i: (_of(price)[2] - price.input) * read[i] / MILLION for i, price in priced.items()}
+    unstated = [names[i] for i in priced if less[i] < 0 and not rounds_away(less[i], money[i], 4)]
     of_cache = np.zeros(len(model))
     for name in ("cached_tokens", "cache_write_tokens"):
         of_cache += np.nan_to_num(token_counts(traces, name, hidden=False))
@@ -327,9 +331,9 @@ def price_gaps(traces: Traces, prices: Prices) -> PriceGaps:
     priced_names = prices.models.keys() - {DEFAULT}
     bare = paid & (asked == np.array(answered)[own]) & np.array([name in priced_names for name in names])[model]
     unnamed = [f"{count:,} of {name}" for name, count in sorted(collections.Counter(asked[bare].tolist()).items())]
-    read, written = as_input("cached_tokens", "cached_input"), as_input("cache_write_tokens", "cache_write")
-    unused_rows, same = [_unused(*one) for one in unused], as_logged(traces, event_costs(traces, prices).money)
-    return PriceGaps(unpriced, read, unstated, written, beside, requested, unnamed, defaulted, unused_rows, same)
+    cheap, written = as_input("cached_tokens", "cached_input"), as_input("cache_write_tokens", "cache_write")
+    unused_rows, same = [_unused(*one) for one in unused], as_logged(traces, costs.money)
+    return PriceGaps(unpriced, cheap, unstated, written, beside, requested, unnamed, defaulted, unused_rows, same)
 
 
 def as_logged(traces: Traces, money: np.ndarray) -> bool:
