@@ -145,12 +145,13 @@ class LeadingCause:
         if self.evidence is not None:
             side = " of one side" if self.of_sides else ""
             among_alike = self.evidence.within and self.evidence.noun != "task"  # runs of one system and model
-            there = f" or another trait of {self.more_often}" if self.more_often and not among_alike else ""
-            there = " or what went wrong before" if self.of_team else there
+            there = [f"another trait of {self.more_often}"] if self.more_often and not among_alike else []
+            there = ["what went wrong before"] if self.of_team else there
             sure = bool(self.beyond_chance)
             chance = self.evidence.told(
-                self.kinds, sure=sure, close=self.close, wider=self.wider, side=side, there=there
-            )
+                self.kinds, sure=sure, close=self.close, wider=self.wider, side=side, there=there,
+                by_kind=bool(self.of_kind or self.mostly_of),
+            )  # fmt: skip
             chance = f"beyond chance across {self.across}" if self.across else chance
             before = "what went wrong before may be why" * (self.of_team and sure and self.evidence.within)
             chance = "; ".join(filter(None, (chance, before)))

@@ -17,7 +17,7 @@ from credit.cli import cli
 from credit.metrics.trace_costs import COSTS
 from credit.page import Findings
 from credit.page.overview import overview
-from credit.reports.cause_evidence import LARGE, cause_evidence
+from credit.reports.cause_evidence import LARGE, CauseEvidence, cause_evidence
 from credit.reports.compared_kinds import ComparedKinds
 from credit.reports.leading_cause import told_causes
 from credit.reports.leading_causes import leading_causes
@@ -568,6 +568,31 @@ def test_a_cause_that_one_system_has_may_be_of_the_system(tmp_path: Path, named:
     assert cause.beyond_chance is False
     why = f"; harder tasks or another trait of {named} v2 may be why)"
     assert why in cause.told(), cause.told()
+
+
+WITHIN = CauseEvidence(True, (40, 10), (20, 10), 14, 0.4, 0.9, 30, (12, 40, 60), (12, 10, 60), 0.2)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "by_kind", "there", "why"),
+    [
+        (WITHIN, False, ["another trait of system v2"], "; another trait of system v2 may be why"),
+        (dataclasses.replace(WITHIN, between_p=0.01), False, [], "; harder tasks may be why"),
+        (dataclasses.replace(WITHIN, between_p=0.01), True, [], ""),
+        (dataclasses.replace(WITHIN, differing=(0, 0)), False, ["x"], "; harder tasks or x may be why"),
+        (dataclasses.replace(WITHIN, differing=(0, 0), with_it=(12, 4, 60)), False, [], ""),  # they fail less
+        (dataclasses.replace(WITHIN, differing=(0, 0), noun="kind of task"), False, [], ""),
+        (dataclasses.replace(WITHIN, within=False, differing=(0, 0)), False, [], "; harder tasks may be why"),
+    ],
+)
+def test_harder_tasks_are_named_where_tasks_with_a_cause_fail_more(
+    evidence: CauseEvidence, by_kind: bool, there: list[str], why: str
+) -> None:
+    """They stood beside pairs of one task, whose tasks are the same, and beside causes of tasks that fail less."""
+    told = evidence.told(
+        ("failed", "succeeded"), sure=False, close=False, wider=False, side="", there=there, by_kind=by_kind
+    )
+    assert told.endswith(why) and ("may be why" in told) == bool(why)
 
 
 def test_the_surest_cause_comes_first_and_flag_p_and_words_agree(tmp_path: Path) -> None:
