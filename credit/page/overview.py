@@ -41,7 +41,6 @@ from credit.reports.trace_returns import acting, group_differences, returns
 from credit.reports.triage import triage
 from credit.reports.triage_legend import TRIAGE
 from credit.reports.who_matters import Kind, Unit, alike_note, unit_terms, units_of_each
-from credit.separate_tests import separate_tests
 from credit.sides.compare_sides import compare_sides, compare_systems
 from credit.sides.ranked_by_side import ranked_by_side
 from credit.sides.verdict_changes import verdicts_by_system
@@ -191,7 +190,6 @@ def overview(findings: Findings) -> dict[str, Any]:
     of_kinds = failed_by_kind(traces, judged_traces(traces, findings.success_at), *by_system)
     selected = selected_outcomes(traces, findings.success_at, findings.prices)
     corrected = corrected_failures(traces, findings.success_at, findings.prices, *of_sides)
-    result["separate_tests"] = separate_tests(differing, found, verdicts, compared, corrected)
     result["findings"] = [one.as_json() for one in main_findings(
         traces, differing=differing, of_kinds=of_kinds,
         selected=selected, corrected=corrected,

@@ -137,7 +137,6 @@ def summary(
     from credit.reports.triage import TOKENS, triage
     from credit.reports.uncounted_calls import failed_without_count
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
-    from credit.separate_tests import separate_tests
     from credit.sides.compare_sides import compare_costs, compare_systems
     from credit.sides.ranked_by_side import ranked_by_side
     from credit.sides.verdict_changes import verdicts_by_system
@@ -211,7 +210,6 @@ def summary(
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
         left["findings"] = [one.as_json() for one in findings]
-        left["separate_tests"] = separate_tests(differences, result, verdicts, compared, corrected)
         left["unread"] = [*map(dataclasses.asdict, unread)]
         left["unscored"] = [*map(dataclasses.asdict, unscored_ends(traces, success_at))]
         left["total"], left["price_gaps"] = dataclasses.asdict(total), gaps
@@ -248,7 +246,6 @@ def summary(
         if not result.quiet:
             _print_first(console, result, given_inputs(ctx), ids)
         _print_differences(console, differences)
-        print_lines(console, "", filter(None, [separate_tests(differences, result, verdicts, compared, corrected)]))
         if shown:
             _print(console, shown, by, method, all_)
         if by not in ("agent", "tool") and none:

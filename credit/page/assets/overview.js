@@ -94,7 +94,6 @@
     said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", triage.slowest && !findings.some((one) => one.told.includes(triage.slowest)) ? ` ${triage.slowest}.` : ""),
     overview.verdicts_by_system ? said("By system:", ended(overview.verdicts_by_system)) : null,
     differing ? said(`${differences.name}:`, ...prose(differing)) : null,
-    overview.separate_tests ? said("By chance:", overview.separate_tests) : null,
   ].filter(Boolean));
 
   for (const [what, known] of [["Errors", total("errors") != null], ["Tokens generated", tokens.total != null], ["Tokens read", read.total != null], ["Wall clock", clock.total != null]]) if (!known) unanswered(what, "not logged");
