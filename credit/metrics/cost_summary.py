@@ -21,7 +21,7 @@ from graphs.event_types import EventType
 from graphs.structure.decision_kinds import KIND_NAMES, decision_kind
 from graphs.structure.host_ids import among, ranked
 from graphs.traces.batch import Traces
-from graphs.traces.event_models import event_models
+from graphs.traces.event_models import embeddings, event_models
 from graphs.traces.record import UNLOGGED_CALLS
 
 if TYPE_CHECKING:
@@ -196,6 +196,7 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
     logged = np.where(several[trace], own, logged)
     if "model" in parts:
         of_tools = among(np.asarray(graph.event_type)[:n], (EventType.TOOL_CALL,)) & ~np.asarray(graph.action_mask)[:n]
+        of_tools &= ~embeddings(traces)
         logged_fees = np.where(of_tools, np.nan_to_num(own), 0.0)
         logged, own = (np.where(of_tools & np.isfinite(cost), 0.0, cost) for cost in (logged, own))
     called = ToolCalls.of(traces) if by == "trace" else ToolCalls(traces, of_team=False)

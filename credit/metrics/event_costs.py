@@ -21,7 +21,7 @@ from graphs.event_types import EventType
 from graphs.structure.host_ids import among
 from graphs.text import near_names, printable, rounds_away
 from graphs.traces.batch import Traces
-from graphs.traces.event_models import event_models
+from graphs.traces.event_models import embeddings, event_models
 from graphs.traces.record import UNLOGGED_CALLS
 
 __all__ = [
@@ -361,8 +361,10 @@ def _of(price: Price) -> tuple[float, ...]:
 
 
 def _paid(traces: Traces, tokens: np.ndarray, read: np.ndarray) -> np.ndarray:
-    """Whether each real event is an action that may cost money: bool [events]. One of 0 tokens costs none anywhere."""
-    paid: np.ndarray = np.asarray(traces.graph.action_mask)[: traces.sizes.events] & ~((tokens == 0) & (read == 0))
+    """Whether each real event is an action, or an embedding, that may cost money: bool [events]. One of 0 tokens costs
+    none anywhere."""
+    acts = np.asarray(traces.graph.action_mask)[: traces.sizes.events] | embeddings(traces)
+    paid: np.ndarray = acts & ~((tokens == 0) & (read == 0))
     return paid
 
 
