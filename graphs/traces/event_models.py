@@ -88,9 +88,10 @@ def embeddings(traces: Traces) -> np.ndarray:
       [False]
     """
     n, read = traces.sizes.events, traces.evidence.get("input_tokens")
-    states: np.ndarray = traces.events["model"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
+    states = traces.events["model"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
     acts = np.asarray(traces.graph.action_mask)[:n]
-    return states & ~acts & (False if read is None else read.mask[:n])
+    found: np.ndarray = states & ~acts & (False if read is None else read.mask[:n])
+    return found
 
 
 def _models_of_calls(stated: np.ndarray, trace: np.ndarray, names: list[str]) -> dict[int, set[str]]:
