@@ -758,7 +758,7 @@ def test_the_page_begins_with_what_failed_what_it_cost_and_where_to_look(window:
     alike = read(tmp_path, [one | {"rewards": {}, "trace_id": f"{i}"} for i, one in enumerate(records[:1])])
     assert words_at_the_top(window, tmp_path / "page.html", Findings.of(alike, {})) == [
         "What failed: 1 error, 0 retries, 0 loops. No trace has an outcome: which failed is not known.",
-        "What went wrong most: Failed last calls of web by a in 1 of 1 trace. Show it",
+        "What went wrong most: Unrecovered errors of web by a in 1 of 1 trace. Show it",
         "Where time goes: 100 % of the wall clock goes into calls of web: 2,005 seconds a call (median).",
         "What it cost: 500 tokens generated and 2M read, 1 h 7 min of wall clock.",
     ]
