@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from credit.doctor.prevalence import corrected_rate
+from credit.doctor.prevalence import Corrected, corrected_rate
 from credit.doctor.verdict_channels import (
     outcome_name,
     reference_channel,
@@ -89,7 +89,7 @@ def selected_outcomes(traces: Traces, success_at: float | None = None, prices: P
     judged = judged_traces(traces, success_at)
     if not found[0].tells_rates or judged.graded:
         return lines
-    rate = _by_verdict(judged.failed, known, found[0], task, printable(outcome_name(traces), 60))
+    rate = _by_verdict(traces, judged.failed, known, found[0], printable(outcome_name(traces), 60))
     return [*lines, f"{rate}."] if rate else lines
 
 
@@ -106,13 +106,21 @@ def deciding_verdict(traces: Traces) -> tuple[str, np.ndarray] | None:
     return (sure[0].name, sure[0].value) if sure and sure[0].tells_rates else None
 
 
-def _by_verdict(failed: np.ndarray, known: np.ndarray, verdict: _Fact, task: np.ndarray, given: str) -> str:
+def _by_verdict(traces: Traces, failed: np.ndarray, known: np.ndarray, verdict: _Fact, given: str) -> str:
     """How many of all with this verdict failed; "" with few of either."""
     has = np.isfinite(verdict.value)
-    if (rate := corrected_rate(failed[has], known[has], verdict.value[has], task[has])) is None:
+    if (rate := corrected_rate(failed[has], known[has], verdict.value[has], task_ids(traces)[has])) is None:
         return ""
-    told = f"{rate_with_interval(*rate[:3])} of all {has.sum()} failed"
+    told = _failed_of(traces, rate, verdict.name)
     return f"If {given} was given by chance, or for what {verdict.name} says, {told}"
+
+
+def _failed_of(traces: Traces, rate: Corrected, judge: str) -> str:
+    """The rate, and of which traces it is."""
+    of = f"{rate.traces} that {judge} judged"
+    if rate.traces == traces.sizes.traces:
+        of = f"all {rate.traces}{' that were read' * (RefusedTraces.of(traces).traces > 0)}"
+    return f"{rate_with_interval(*rate[:3])} of {of} failed"
 
 
 def corrected_failures(
@@ -164,16 +172,14 @@ def corrected_failures(
     found = corrected_rate(failed, known, passes, task_ids(traces))
     if found is None:
         return [f"{said}: too few to correct the rate by."] if against else []
-    read = " that were read" * (RefusedTraces.of(traces).traces > 0)
-    of = f"all {found.traces}{read}" if found.whole else f"the {found.traces} that {judge} judged"
-    rate = f"{rate_with_interval(*found[:3])} of {of} failed"
+    rate = _failed_of(traces, found, judge)
     if not against:
         alike = ", and if these are like them" * bool(facts)
         return [f"With what {judge} says of the others{alike}, {rate}."]
     chosen, task = _differing(with_outcomes(traces, outcome), known, prices)[:1], task_ids(traces)
     but = "".join(f"beyond chance: {_with_and_without(one, known, task)}" for one in chosen)
     sure = "Corrected by these" if against in traces.by_people else "If these are right"
-    if chosen and chosen[0].tells_rates and (by := _by_verdict(failed, known, chosen[0], task, name)):
+    if chosen and chosen[0].tells_rates and (by := _by_verdict(traces, failed, known, chosen[0], name)):
         return [f"{said}.", f"These differ from others {but}.", f"{sure}: {by[0].lower()}{by[1:]}."]
     lines = [f"{said}.", f"{sure}, {rate}{', if others are like these, which differ ' * bool(but)}{but}."]
     each = []

@@ -230,7 +230,7 @@ class VerdictErrors:
             parts = " and ".join(f"{percent(share)} of {kind}" for share, kind in shares if math.isfinite(share))
             if not parts:
                 return f"{'passes' if passed + succeeded == refused else 'rejects'} no trace with an outcome"
-            return f"passes {parts} (of all {len(self.judged)}, weighted by its verdict)"
+            return f"passes {parts} (of {len(self.judged)} that it judged, weighted by its verdict)"
         good = part_of(succeeded - refused, succeeded, right, rejects)
         return f"passes {part_of(passed, failed, bad)} and {good}"
 

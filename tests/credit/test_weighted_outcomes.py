@@ -92,11 +92,15 @@ def test_the_head_tells_of_all_traces(tmp_path: Path) -> None:
         r"  (.*): it passes (\d+) % of failed traces and (\d+) % of succeeded ones \((.*)\), a diff", said
     )
     assert found and found[1] in ("qa says little", "qa agrees in part", "Too few traces to tell whether qa agrees")
-    assert found[4] == "of all 600, weighted by its verdict"
+    assert found[4] == "of 600 that it judged, weighted by its verdict"
     passed, right = (judged[:, 1] / judged.sum(axis=1)).tolist()
     low, high = map(int, re.findall(r"points? \(95 % interval (\d+) to (\d+)\)", said)[0])
     assert low <= 100 * (right - passed) <= high and abs(int(found[2]) - 100 * passed) < 15
-    assert "how a run went" not in said
+    assert "how a run went" not in said and "% interval" in said.partition(" of all 600 failed.")[0]
+    with path.open("a") as more:
+        more.write('{"trace_id": "lost", "events": [{"type": "nonsense"}]}\n')
+    refused = CliRunner().invoke(cli, [*call, "--allow-bad"], catch_exceptions=False).stdout
+    assert " of all 600 that were read failed." in refused and "of all 600," not in refused, "of 601"
 
 
 @pytest.mark.parametrize("draws", [40, pytest.param(400, marks=pytest.mark.slow)])
