@@ -346,6 +346,22 @@ def test_what_a_reader_refuses_has_the_system_and_the_outcome_that_the_log_state
     assert set(traces.refused_systems.values()) == {"v2"} and len(traces.refused_systems) == 6
 
 
+def test_a_circle_of_spans_is_of_the_system_that_its_trace_states(tmp_path: Path) -> None:
+    """In LangSmith and Langfuse, too, a refused trace was of no system."""
+    for system in ("v1", "v2"):
+        parents = {"a": "b" if system == "v2" else None, "b": "a"}
+        run = {"trace_id": system, "session_name": system, "name": "m", "run_type": "llm"}
+        runs = [run | {"id": one, "parent_run_id": parent or system} for one, parent in parents.items()]
+        (tmp_path / f"langsmith-{system}.json").write_text(json.dumps([run | {"id": system}, *runs]))
+        of = {"traceId": system, "type": "GENERATION", "startTime": "2026-01-01T00:00:00Z"}
+        spans = [of | {"id": one, "parentObservationId": parent} for one, parent in parents.items()]
+        log = {"trace": {"id": system, "version": system}, "observations": spans}
+        (tmp_path / f"langfuse-{system}.json").write_text(json.dumps(log))
+    for name in ("langsmith", "langfuse"):
+        logs = [tmp_path / f"{name}-{system}.json" for system in ("v1", "v2")]
+        assert read(*logs).refused_systems == {"v2": "v2"}
+
+
 def test_graded_outcomes_of_refused_traces_are_not_called_failed(logs: Path) -> None:
     """Traces that were read were worse or better than others of their task, and refused ones failed by another cut."""
     lines = [json.dumps(native(f"r{number}-{number % 9}")) + "\n" for number in range(45)]
