@@ -7,7 +7,6 @@ import dataclasses
 
 import numpy as np
 
-from credit.doctor.verdict_channels import outcome_name
 from credit.doctor.verdict_errors import verdict_errors
 from credit.metrics.event_costs import Prices
 from credit.metrics.success_costs import success_costs
@@ -20,6 +19,7 @@ from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import call_mask
 from credit.reports.trace_numbers import TeamFacts, TraceMetric
 from credit.reports.unread_outcomes import NO_SIDE, unread_outcomes, unscored_ends
+from credit.reports.verdict_channels import outcome_name
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, TOOL_CALLS, WALL_CLOCK, same_in_all
 from credit.sides.call_times import call_times
 from credit.sides.changed_mix import changed_mix

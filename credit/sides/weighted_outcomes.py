@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from credit.doctor.prevalence import of_all
-from credit.doctor.selected_outcomes import deciding_verdict
+from credit.reports.deciding_verdict import deciding_verdict
+from credit.reports.prevalence import of_all
 from credit.reports.trace_numbers import TraceMetric, numbered
 from credit.sides.side_rows import SideDifference
 from graphs.traces.batch import Traces

@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
-from credit.doctor.prevalence import Corrected, corrected_rate
 from credit.page import Findings
 from credit.page.overview import overview
+from credit.reports.prevalence import Corrected, corrected_rate
 from credit.sides.chosen_sides import Sides
 from graphs.task_means import LEAST_TASKS, chance_interval, mean_of_tasks
 

@@ -15,13 +15,13 @@ from click.testing import CliRunner
 
 from credit.cli import cli
 from credit.doctor.ranked_verdicts import ranked_verdicts
-from credit.doctor.verdict_channels import with_outcomes
 from credit.doctor.verdict_errors import verdict_errors
 from credit.metrics.success_costs import success_line
 from credit.metrics.trace_metrics import success_of_traces
 from credit.paid_for_success import lost_to_failures, paid_by_unit
 from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import numbered
+from credit.reports.verdict_channels import with_outcomes
 from credit.sides.side_differences import side_differences
 from credit.sides.verdict_changes import verdict_changes
 from credit.sides.weighted_outcomes import weighted_outcomes
