@@ -11,15 +11,17 @@ from typing import NamedTuple
 import numpy as np
 
 from credit.reports.chosen_numbers import LACK
+from credit.reports.prevalence import LEAST_LOOKED
 from credit.reports.ranks import mean_ranks
 from credit.reports.tasks import task_ids
 from credit.reports.verdict_channels import said_yes, verdict_channels
 from graphs.dealing import Dealt, dealt
+from graphs.distinct_columns import distinct_columns
 from graphs.task_means import LEAST_TASKS, LEVEL, fact_of, holm
 from graphs.text import printable
 from graphs.traces.batch import Traces
 
-__all__ = ["Fact", "compared_facts", "deciding_verdict", "outcomes", "sure_facts", "verdict_facts"]
+__all__ = ["Fact", "compared_facts", "deciding_verdict", "outcomes", "stands_for", "sure_facts", "verdict_facts"]
 
 
 class Fact(NamedTuple):
@@ -62,6 +64,24 @@ def deciding_verdict(traces: Traces) -> tuple[str, np.ndarray] | None:
     """
     sure = sure_facts([*verdict_facts(traces)], np.isfinite(outcomes(traces)), task_ids(traces))
     return (sure[0].name, sure[0].value) if sure and sure[0].tells_rates else None
+
+
+def stands_for(traces: Traces) -> np.ndarray | None:
+    """Of each trace with an outcome, how many of its verdict it stands for, within its system where enough are known;
+    NaN without an outcome. None where no verdict decides, or fewer than `LEAST_LOOKED` of one have an outcome.
+
+    Args:
+      traces: what was read.
+    """
+    if (found := deciding_verdict(traces)) is None:
+        return None
+    known, verdict = np.isfinite(outcomes(traces)), np.nan_to_num(found[1], nan=2.0)
+    system = np.unique([name or "" for name in traces.traces["system"].to_pylist()], return_inverse=True)[1]
+    for of in (distinct_columns(verdict, system).of, distinct_columns(verdict).of):
+        every, some = np.bincount(of), np.bincount(of, known)
+        if ((some >= LEAST_LOOKED) | (some == every) | (np.bincount(of, verdict == 2) > 0)).all():
+            return np.where(known, (every / np.maximum(some, 1))[of], np.nan)
+    return None
 
 
 def outcomes(traces: Traces) -> np.ndarray:
