@@ -322,7 +322,7 @@ def compared_kinds(
     _, task = np.unique(task_ids(traces)[scored], return_inverse=True)
     within, unit = judged.unit is not None, judged.stratum if judged.unit is None else judged.unit
     side = np.zeros(len(scored), np.int64) if judged.side is None else judged.side
-    weight = None if (of_all := stands_for(traces)) is None else of_all[scored]
+    weight = None if (of_all := stands_for(traces)) is None else of_all[1][scored]
     both = (np.bincount(unit, told & failed) > 0) & (np.bincount(unit, told & ~failed) > 0)
     kept, model = both[unit], models_and_systems(traces)[scored]
     if judged.unit is None:

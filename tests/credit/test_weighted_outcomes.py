@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy.special import ndtr
 
 from credit.cli import cli
 from credit.doctor.ranked_verdicts import ranked_verdicts
@@ -168,24 +169,42 @@ def test_sides_of_which_few_were_looked_at_are_not_compared() -> None:
     assert row.says() == "no change shown, since qa decided which have an outcome, on a side too few of a verdict"
 
 
-def test_ranks_of_a_judge_whose_number_people_followed_are_of_what_they_saw() -> None:
+def graded(rng: np.random.Generator, looks: tuple[float, float], runs: int = 1) -> tuple[Traces, np.ndarray]:
+    """600 traces with a judge's grades, of which people look at these parts, of grades below and above a half; and what
+    each outcome is."""
+    base, task = of_tasks(300, runs)
+    luck = np.where(rng.random(600) < 0.5 * (runs > 1), rng.random(task.max() + 1)[task], rng.random(600))
+    won = luck < 0.6
+    grade = ndtr(rng.normal(won - 0.2)).round(2)
+    seen = rng.random(600) < np.where(grade < 0.5, *looks)
+    return judged_so(base, grade, np.where(seen, won, np.nan)), won
+
+
+def test_ranks_of_a_judge_whose_number_people_followed_are_of_all_or_not_told() -> None:
     """Of grades, too: a judge "agrees" by those traces that its low grades made people look at."""
-    rng, records = np.random.default_rng(2), []
-    for i in range(300):
-        good = bool(rng.random() < 0.6)
-        grade = round(float(np.clip(rng.normal(0.6 if good else 0.5, 0.2), 0, 1)), 2)
-        looks = rng.random() < (0.9 if grade < 0.5 else 0.2)
-        rewards = {"grade": grade} | ({"team": float(good)} if looks else {})
-        records.append(TraceRecord(f"t{i}", f"q{i}", "x", instances={"a": Agent()}, rewards=rewards))
-        records[-1].event("e", EventType.MESSAGE, "a", action=True)
-    traces = assemble(records, reward="team")
+    traces, won = graded(np.random.default_rng(2), (0.9, 0.2))
     (one,) = ranked_verdicts(traces)
-    assert one.chosen and one.found is None and one.worth_telling
-    assert one.in_short(True).startswith("grade ranks a succeeded trace above a failed one")
+    assert one.chosen and one.weighted == "qa" and one.low < 0.76 < one.high
+    assert re.search(r" of any task in \d+ % of pairs \(.* tasks\), weighted by qa\. ", one.in_short(True))
+    (one,) = ranked_verdicts(graded(np.random.default_rng(2), (0.9, 0.0))[0])  # nobody saw a good grade
+    assert one.chosen and not one.weighted and one.found is None and one.worth_telling
+    assert one.in_short(True).startswith("qa ranks a succeeded trace above a failed one")
     assert one.told().endswith("Which traces have an outcome depends on this number: of all, it may rank otherwise")
-    team = np.asarray(traces.reward, np.float64)[:300]
-    (alike,) = ranked_verdicts(with_outcomes(traces, np.where(np.isnan(team), rng.random(300) < 0.6, team)))
-    assert not alike.chosen
+    (alike,) = ranked_verdicts(with_outcomes(traces, won * 1.0))
+    assert not alike.chosen and not alike.weighted
+
+
+@pytest.mark.parametrize("draws", [40, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [1, 3])
+def test_the_interval_of_ranks_holds_the_chance_in_all_traces(runs: int, draws: int) -> None:
+    """That of those with an outcome alone held it in 70 to 90 % of such logs."""
+    rng, held, chance = np.random.default_rng(9), list[bool](), float(ndtr(0.5**0.5))
+    for _ in range(draws):
+        (one,) = ranked_verdicts(graded(rng, (0.95, 0.15), runs)[0])
+        assert one.weighted == "qa"
+        held.append(one.low <= chance <= one.high)
+    spread = 2 * (0.05 * 0.95 / draws) ** 0.5
+    assert 0.93 - spread <= np.mean(held) <= 0.98 + spread
 
 
 def test_a_judge_whose_passes_nobody_looked_at_is_not_called_right_or_wrong() -> None:
