@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credit.doctor.ranking_interval import ranking_interval
-from credit.doctor.verdict_channels import held_against, with_outcomes
 from credit.doctor.verdict_errors import MOST_WRONG, plain_verdict
 from credit.reports.compared_kinds import compared_kinds
 from credit.reports.judged_traces import JudgedTraces, enough_within, judged_traces
 from credit.reports.ranks import mean_ranks
 from credit.reports.task_kinds import every_kind
 from credit.reports.tasks import task_ids
+from credit.reports.verdict_channels import held_against, with_outcomes
 from graphs.dealing import dealt
 from graphs.task_means import LEAST_TASKS, LEVEL
 from graphs.text import percent, printable

@@ -7,10 +7,10 @@ import dataclasses
 import numpy as np
 
 from credit.doctor.ranked_verdicts import Given, RankedVerdict, ranked_verdicts
-from credit.doctor.verdict_channels import held_against, with_outcomes
 from credit.doctor.verdict_errors import kinds_by
 from credit.reports.judged_traces import judged_traces
 from credit.reports.trace_numbers import TraceMetric, numbered
+from credit.reports.verdict_channels import held_against, with_outcomes
 from credit.sides.chosen_sides import Sides
 from credit.sides.side_differences import side_differences
 from credit.sides.side_words import first_to_second
