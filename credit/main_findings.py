@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from credit.doctor.ranked_verdicts import RankedVerdict
-from credit.doctor.verdict_channels import outcome_name
 from credit.doctor.verdict_errors import VerdictErrors
 from credit.methods.absent_outcomes import channels_instead
 from credit.reports.leading_cause import LeadingCause
@@ -18,6 +17,7 @@ from credit.reports.missing_lines import lacking_traces
 from credit.reports.outcome_differences import OutcomeDifferences
 from credit.reports.trace_list import has_statuses
 from credit.reports.triage import TOKENS, Triage
+from credit.reports.verdict_channels import outcome_name
 from credit.sides.other_outcomes import chosen_outcome, other_outcomes
 from credit.sides.side_comparison import SideComparison
 from graphs.text import begin_of, counted, printable

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from credit.doctor.prevalence import corrected_errors
-from credit.doctor.verdict_channels import outcome_name, reference_channel, said_yes, verdict_channels
 from credit.doctor.youden_interval import youden_interval
+from credit.reports.prevalence import corrected_errors
 from credit.reports.tasks import task_ids
+from credit.reports.verdict_channels import outcome_name, reference_channel, said_yes, verdict_channels
 from graphs.task_means import LEAST_TASKS, LEVEL
 from graphs.text import apart, part_of, percent, printable
 from graphs.traces.batch import Traces
@@ -230,7 +230,7 @@ class VerdictErrors:
             parts = " and ".join(f"{percent(share)} of {kind}" for share, kind in shares if math.isfinite(share))
             if not parts:
                 return f"{'passes' if passed + succeeded == refused else 'rejects'} no trace with an outcome"
-            return f"passes {parts} (of all {len(self.judged)}, weighted by its verdict)"
+            return f"passes {parts} (of {len(self.judged)} that it judged, weighted by its verdict)"
         good = part_of(succeeded - refused, succeeded, right, rejects)
         return f"passes {part_of(passed, failed, bad)} and {good}"
 

@@ -14,6 +14,7 @@ from credit.reports.beyond_chance import beyond_chance, starred
 from credit.reports.cause_tests import p_across
 from credit.reports.chosen_numbers import are_chosen
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds, within_both
+from credit.reports.deciding_verdict import deciding_verdict
 from credit.reports.endings import ANSWER_CUT, BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import below_their_own, judged_traces, rate_with_interval, said_of
@@ -742,6 +743,8 @@ def outcome_differences(
         swap = told_swap, every_id[int(scored[at])] if told_swap else ""
     median = float(np.median(known)) if judged.graded and not of_task else math.nan
     by_model = model_failures(traces, judged, of_model)
+    if deciding_verdict(traces) is not None:  # which may pass more failures of one
+        by_model = ModelFailures()
     if side is not None:  # what differs between the sides stands with them
         by_model = dataclasses.replace(by_model, systems=())
     return OutcomeDifferences(

@@ -7,19 +7,21 @@ import dataclasses
 
 import numpy as np
 
-from credit.doctor.verdict_channels import outcome_name
 from credit.doctor.verdict_errors import verdict_errors
 from credit.metrics.event_costs import Prices
 from credit.metrics.success_costs import success_costs
 from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import OF_CREDIT, success_of_traces
+from credit.reports.judged_traces import judged_traces
 from credit.reports.owners import owned_events, owners
+from credit.reports.part_rates import part_rates
 from credit.reports.refused_traces import refused_ids
 from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import call_mask
 from credit.reports.trace_numbers import TeamFacts, TraceMetric
 from credit.reports.unread_outcomes import NO_SIDE, unread_outcomes, unscored_ends
+from credit.reports.verdict_channels import outcome_name
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, TOOL_CALLS, WALL_CLOCK, same_in_all
 from credit.sides.call_times import call_times
 from credit.sides.changed_mix import changed_mix
@@ -120,9 +122,11 @@ def compare_sides(
         for of in (np.isfinite(failed), np.isfinite(failed) & np.isin(task, shared))
         for rows in (of & (sides.side == one) for one in (0, 1))
     )
+    weighted = part_rates(traces, judged_traces(traces, success_at), sides.side, 2)
     found = dataclasses.replace(
         found,
         failures=failures,
+        rates=weighted and weighted.told(sides.heads),
         paid_elsewhere=paid_elsewhere,
         failing=failing,
         empty=tuple(emptier_tools(traces, sides.side, calls, untold)),

@@ -65,6 +65,8 @@ class ComparedSides:
       times: how long a call of each tool, and of each agent's model, takes.
       verdicts: how often each verdict is wrong.
       failures: of each side, how many traces failed, of how many with an outcome; then of tasks with both sides alone.
+      rates: of each side, the part of all that failed, in words, where a verdict decides who has an outcome
+        (`part_rates`); None elsewhere.
       judged: "success" or "outcome"; "" without outcomes.
       each_task: of each task with outcomes on both sides, by its name, the means of both.
       teams: of `team_changes`, of these outcomes.
@@ -95,6 +97,7 @@ class ComparedSides:
     times: tuple[CallTimes, ...] = ()
     verdicts: tuple[VerdictChange, ...] = ()
     failures: tuple[tuple[int, int], ...] = ()
+    rates: str | None = None
     judged: str = ""
     each_task: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
     teams: tuple[TeamChange, ...] = ()

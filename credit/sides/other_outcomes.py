@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from credit.doctor.verdict_channels import own_channel, verdict_channels, with_outcomes
 from credit.methods.absent_outcomes import by_people, unread_words
 from credit.reports.task_kinds import task_kinds
 from credit.reports.trace_numbers import TraceMetric, numbered
+from credit.reports.verdict_channels import own_channel, verdict_channels, with_outcomes
 from credit.sides.chosen_sides import Sides
 from credit.sides.shown_changes import shown
 from credit.sides.side_differences import side_differences

@@ -429,7 +429,10 @@ class SideComparison(ComparedSides):
         return said[:CAVEATS]
 
     def failed(self) -> str:
-        """How many traces of each side failed, and in tasks that both ran; "" without any outcome of a side."""
+        """How many traces of each side failed, and in tasks that both ran, or `rates`; "" without any outcome of a
+        side."""
+        if self.rates is not None:
+            return self.rates
         of_all, of_both = (
             [part_of(failed, count) for failed, count in of if count] for of in (self.failures[:2], self.failures[2:])
         )

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from credit.doctor.prevalence import of_all
 from credit.doctor.verdict_errors import VerdictErrors
+from credit.reports.prevalence import of_all
 from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import numbered

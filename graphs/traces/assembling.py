@@ -102,8 +102,7 @@ class _Waiting:
 
     def append(self, item: TraceRecord | Problem) -> None:
         if isinstance(item, TraceRecord) and item.unread is not None:
-            self.items += item.unread
-            self.unread.append(item)
+            self.items += (*item.unread, item)
             return
         has_turns = bool(item.turns) if isinstance(item, TraceRecord) else self.has_turns
         if self.size >= _EVENTS_A_PART or has_turns is not self.has_turns:
@@ -113,7 +112,7 @@ class _Waiting:
         self.has_turns = has_turns
 
     def flush(self) -> None:
-        read = [item for item in self.items if isinstance(item, TraceRecord)]
+        read = [item for item in self.items if isinstance(item, TraceRecord) and item.unread is None]
         whole, are_sound = joined(read), True
         try:
             check_columns(whole)
@@ -123,6 +122,9 @@ class _Waiting:
         for item in self.items:
             if isinstance(item, Problem):
                 self.problems.append(item)
+                continue
+            if item.unread is not None:
+                self.unread.append(item)
                 continue
             try:
                 records.append(check(item, self.limits, columns=not are_sound))
