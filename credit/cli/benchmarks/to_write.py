@@ -126,6 +126,7 @@ def _of_quantity(numbers: Sequence[Measured], quantity: str) -> list[list[str]]:
         sentences.append(f"Conditions: {condition(most, shared_conditions([most]))}")
         equal = f"Both are equal in {'both' if len(both) == 2 else f'all {len(both)}'} conditions {_beside(of_both)}"
         sentences += [equal.rstrip()] * (ways.are_equal and len(both) > 1) or ways.says
+        sentences += [_without(n, numbers) for n in told]
         edge = [name for name, n in rates.items() if AT_EDGE in n.mark]
         of_edge = "Both rates are" if len(edge) > 1 else f"The rate of {''.join(edge)} is"
         sentences += [f"{of_edge} at the edge of those tried"] * bool(edge)
@@ -171,6 +172,18 @@ def _at_one_rate(ones: Sequence[Measured], numbers: Iterable[Measured]) -> list[
         for n, p in zip(ones, _p_values(ones, numbers), strict=True)
     ]
     return [f"With both {', '.join(told)}"] * bool(told)
+
+
+def _without(number: Measured, numbers: Iterable[Measured]) -> str:
+    """In how many conditions the method has no such number, and what these share; "" if it has all."""
+    what = (number.method, number.quantity, "", None)
+    of_method = [n for n in numbers if (n.method, n.quantity, n.less, n.learning_rate) == what]
+    lacks = [n for n in of_method if math.isnan(n.value)]
+    if not lacks:
+        return ""
+    shared = condition(lacks[0], shared_conditions(lacks) - shared_conditions(of_method))
+    told = f"{number.method} has no number in {len(lacks)} of {len(of_method)} conditions"
+    return f"{told}, {shared}" if shared else told
 
 
 def _beside(less: Iterable[Measured]) -> str:

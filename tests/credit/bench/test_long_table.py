@@ -349,6 +349,9 @@ def test_each_own_method_has_a_sentence_of_where_it_differs_most() -> None:
     (same,) = to_write([row._replace(value=0.2) for row in rows])[:-1]
     assert " is 0.2 for mine:a and 0.2 for rloo. " in same
     assert ". Conditions: one, groups of 2. Both are equal in both conditions. Source: `" in same
+    lacking = [row._replace(value=math.nan, why="left out") if row.method == "mine:a" else row for row in rows]
+    (partly,) = to_write([row._replace(group_size=4, value=0.2) for row in rows[:4]] + lacking[:4])
+    assert "in both conditions. mine:a has no number in 2 of 4 conditions, groups of 2. Source" in partly  # was unsaid
     own_first = to_write(sorted(rows, key=lambda row: ":" not in row.method))
     assert [re.findall(r"for (\S+?)\.? ", line)[:2] for line in own_first] == [["mine:a", "rloo"], ["mine:b", "rloo"]]
     (last,) = to_write([row for row in rows if ":" not in row.method and row.world == "one"])
