@@ -74,7 +74,7 @@ def main_findings(
     ranked: Sequence[RankedVerdict],
     by_system: str,
     lost: Sequence[str],
-    dearest: str,
+    dearest: Sequence[str],
     compared: SideComparison | None,
 ) -> list[MainFinding]:
     """What failed, of which traces that is known, what changed, what went wrong most, what a verdict is worth, what was
@@ -141,7 +141,7 @@ def main_findings(
         of_which = "verdicts are" if len(both) > 1 else "a verdict is"
         head = f"How {agrees} with {second}" if outcome else f"What {of_which} worth"
         found.append((3, _finding(head, worth)))
-    if told := [_sentence(one) for one in (dearest, *lost) if one]:
+    if told := [_sentence(one) for one in (*dearest, *lost) if one]:
         found.append((4, _finding("What it costs" if dearest else "What was lost", told)))
     if triaged.slowest:
         found.append((4, _finding("Where time goes", [_sentence(triaged.slowest)])))

@@ -11,15 +11,20 @@ from typing import NamedTuple
 import numpy as np
 
 from credit.reports.chosen_numbers import LACK
+from credit.reports.prevalence import LEAST_LOOKED
 from credit.reports.ranks import mean_ranks
 from credit.reports.tasks import task_ids
 from credit.reports.verdict_channels import said_yes, verdict_channels
 from graphs.dealing import Dealt, dealt
+from graphs.distinct_columns import distinct_columns
 from graphs.task_means import LEAST_TASKS, LEVEL, fact_of, holm
 from graphs.text import printable
 from graphs.traces.batch import Traces
 
-__all__ = ["Fact", "compared_facts", "deciding_verdict", "outcomes", "sure_facts", "verdict_facts"]
+__all__ = ["Fact", "compared_facts", "deciding_verdict", "outcomes", "stands_for", "sure_facts", "verdict_facts"]
+
+GRADES = 10
+"""Classes of a verdict of many values, of as many traces with an outcome each, at least `LEAST_LOOKED`."""
 
 
 class Fact(NamedTuple):
@@ -60,8 +65,43 @@ def deciding_verdict(traces: Traces) -> tuple[str, np.ndarray] | None:
     Args:
       traces: what was read.
     """
+    fact = _deciding(traces)
+    return None if fact is None or not fact.tells_rates else (fact.name, fact.value)
+
+
+def _deciding(traces: Traces) -> Fact | None:
     sure = sure_facts([*verdict_facts(traces)], np.isfinite(outcomes(traces)), task_ids(traces))
-    return (sure[0].name, sure[0].value) if sure and sure[0].tells_rates else None
+    return sure[0] if sure else None
+
+
+def stands_for(traces: Traces) -> tuple[str, np.ndarray] | None:
+    """The verdict that decides which traces have an outcome, and of each that has one how many of its verdict it stands
+    for, within its system where enough are known; NaN without an outcome. Grades have up to `GRADES` classes.
+
+    None where none decides, fewer than `LEAST_LOOKED` of a verdict have an outcome, or none of a fifth by grades has.
+
+    Args:
+      traces: what was read.
+    """
+    if (fact := _deciding(traces)) is None:
+        return None
+    known, has, tried = np.isfinite(outcomes(traces)), np.isfinite(fact.value), [fact.value]
+    if not fact.is_part:
+        if not np.bincount(_classes(fact.value, has, 5)[has], known[has]).all():
+            return None
+        tried = [_classes(fact.value, has & known, n) for n in range(GRADES, 1, -1)]
+    system = np.unique([name or "" for name in traces.traces["system"].to_pylist()], return_inverse=True)[1]
+    for of in (np.where(has, one, -1) for one in tried):
+        for classes in (distinct_columns(of, system).of, distinct_columns(of).of):
+            every, some, lacks = np.bincount(classes), np.bincount(classes, known), np.bincount(classes, ~has) > 0
+            if ((some >= LEAST_LOOKED) | (some == every) | lacks).all():
+                return fact.name, np.where(known, (every / np.maximum(some, 1))[classes], np.nan)
+    return None
+
+
+def _classes(value: np.ndarray, its: np.ndarray, number: int) -> np.ndarray:
+    """The class of each value, of which each has about as many of `its`: int [n]."""
+    return np.searchsorted(np.unique(np.quantile(value[its], np.arange(1, number) / number)), value, side="right")
 
 
 def outcomes(traces: Traces) -> np.ndarray:

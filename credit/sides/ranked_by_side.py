@@ -36,7 +36,7 @@ def ranked_by_side(traces: Traces, success_at: float | None = None, sides: Sides
     judged = judged_traces(with_outcomes(traces, held.outcome), held.success_at, sides.side)
     numbers: dict[str, TraceMetric] = {}
     kinds = dict(zip(kinds_by(held.against), (judged.failed, judged.succeeded), strict=True))
-    for one in found:
+    for one in (one for one in found if not one.chosen):  # else a change of its numbers changes who is looked at
         number = held.channels[one.name]
         lacks = np.isnan(number), "no such reward"
         numbers |= {f"{one.name}, {kind}": numbered(number, lacks, (~of, f"none of the {kind}"))

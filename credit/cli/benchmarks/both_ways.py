@@ -81,7 +81,7 @@ def both_ways(numbers: Sequence[Measured], firsts: Sequence[Measured], differenc
     chosen = CHOSEN * (here is not None and bool(here.confidence) and not math.isnan(here.low))
     there = condition(other, shared_conditions(numbers), others=True)
     values = " and ".join(f"{n._replace(mark='').cell} for {n.method}" for n in (other, firsts[end]))
-    apart = "" if other_less is None or other_less.cell == EQUAL else f", the difference {_bare(other_less)}"
+    apart = "" if other_less is None or other_less.shown == EQUAL else f", the difference {_bare(other_less)}"
     says = [f"Of {of} {far}{chosen}", counts, f"At the other end, {there}, it is {values}{apart}"]
     return BothWays(most, here, other_less, says, False)
 
@@ -95,7 +95,7 @@ def _own(number: Measured, first: Measured, less: Mapping[tuple[object, ...], Me
     difference = less.get(_place(number))
     if difference is None:
         return number.value
-    return first.value + difference.value * (difference.cell != EQUAL)
+    return first.value + difference.value * (difference.shown != EQUAL)
 
 
 def _is_decided(difference: Measured | None) -> bool:

@@ -10,6 +10,7 @@ from credit.cli.benchmarks.measured import (
     AT_EDGE,
     CORRECTED,
     EQUAL,
+    OFFSET,
     UNTESTED,
     Measured,
     brackets,
@@ -45,6 +46,8 @@ SUBJECTS = {
 """By benchmark its quantities, the main one first, and the subjects of their sentences."""
 SAID_OF_ALL = {
     "bias": "It is exact, by enumeration",
+    "truth": "An offset of all advantages does not change it",
+    "snr": "An offset of all advantages counts as noise",
     "train": "It is the median over seeds",
     "robustness": "The true credit of inserted actions is 0",
 }
@@ -107,14 +110,16 @@ def _of_quantity(numbers: Sequence[Measured], quantity: str) -> list[list[str]]:
             counts = {t.n for t in told} | ({n.n} if bench == "truth" else set())
             shared = f" on the {n.n:,} {OF_BOTH[bench]} of both" if n.n and len(counts) > 1 else ""
             apart_by = f"{LESS.get(bench, 'The difference')} is {cell}"
-            sentences.append(("Both are equal but for rounding" if cell == EQUAL else apart_by) + shared)
+            sentences.append(
+                (f"Both are equal {_beside([n]) or 'but for rounding'}" if cell == EQUAL else apart_by) + shared
+            )
         if less and bench == "train":
             limits = [caveat for caveat in said(less, "caveats") if caveat.startswith((UNTESTED, CORRECTED))]
             untested = any(caveat.startswith(UNTESTED) for caveat in limits)
             sentences += [*[TESTED.format("" if "*" in less[0].mark else "no ")] * (not untested), *limits]
         sentences.append(f"Conditions: {condition(most, shared_conditions([most]))}")
-        equal = f"Both are equal in {'both' if len(both) == 2 else f'all {len(both)}'} conditions"
-        sentences += [equal] * (ways.are_equal and len(both) > 1) or ways.says
+        equal = f"Both are equal in {'both' if len(both) == 2 else f'all {len(both)}'} conditions {_beside(of_both)}"
+        sentences += [equal.rstrip()] * (ways.are_equal and len(both) > 1) or ways.says
         edge = [n.method for n in here if n.quantity == "rate" and AT_EDGE in n.mark]
         rates = "rates of {} are" if len(edge) > 1 else "rate of {} is"
         sentences += [f"The {rates.format(' and '.join(edge))} at the edge of those tried"] * bool(edge)
@@ -136,6 +141,11 @@ def print_to_write(sentences: Iterable[str]) -> None:
     """Print each sentence as a line."""
     for line in sentences:
         stdout().print(words(f"to write: {line}"), soft_wrap=True)
+
+
+def _beside(less: Iterable[Measured]) -> str:
+    """By what advantages differ though the quantity is equal; "" where nothing is known of it."""
+    return f"{OFFSET} of the advantages" * any(OFFSET in n.mark for n in less)
 
 
 def _run(number: Measured) -> tuple[object, ...]:

@@ -13,6 +13,7 @@ from credit.ledger.from_methods import total_of
 from credit.ledger.receipts.offered_claims import offered_claims, why
 from credit.ledger.receipts.receipt import Line, Receipt
 from credit.tables.advantages import TYPE_NAMES
+from credit.tables.batch_rows import Rows, as_traces
 from estimators.base import Credit
 from estimators.composition.increments import combine
 from graphs.argument_kinds import checked_kinds
@@ -29,7 +30,7 @@ AMOUNTS = ("wanted", "stderr", "increment", "weight", "got")
 
 @checked_kinds()
 def explain(
-    traces: Traces,
+    traces: Traces | Rows,
     trace: int | str,
     event: int | str,
     claims: Mapping[str, Credit],
@@ -39,7 +40,7 @@ def explain(
     """The receipt of one event: each claim on it, what the ledger paid, and the account of its trace.
 
     Args:
-      traces: what was read.
+      traces: what was read, or the `Rows` of `credit.from_columns`.
       trace: the row or the id of a trace.
       event: the id of one of its events, or its position in the trace, from 0.
       claims: results of methods on `traces.graph`, by the names to show.
@@ -64,7 +65,7 @@ def explain(
       >>> print(receipt.reward, receipt.expected, receipt.entry, receipt.unexplained, receipt.lines[0].wanted)
       1.0 0.0 0.0 1.0 1.0
     """
-    return Receipts(traces, claims, ledger=ledger).of(trace, event)
+    return Receipts(as_traces(traces), claims, ledger=ledger).of(trace, event)
 
 
 class Receipts:

@@ -451,7 +451,9 @@ def test_a_difference_on_fewer_traces_says_so() -> None:
     own = one._replace(method="mine:a", value=0.0806, n=8_000, shown="0.0806 (0.006)")
     less = own._replace(value=-0.0112, less="rloo", n=800, shown="-0.0112 (0.003)")
     (told,) = to_write([one, own, less])
-    assert "and 0.0947 (0.003) for rloo. The difference is -0.0112 (0.003) on the 800 traces of both. " in told
+    noise = "An offset of all advantages counts as noise"  # one's own baseline had none of its SNR, and no word why
+    stated = f"and 0.0947 (0.003) for rloo. {noise}. The difference is -0.0112 (0.003) on the 800 traces of both. "
+    assert stated in told
     assert "Counted: 8,000 decisions for mine:a and 40,000 decisions for rloo. In brackets" in told
     (alike,) = to_write([one, own._replace(n=40_000), less._replace(n=4_000)])
     assert "The difference is -0.0112 (0.003). " in alike and "Counted: 40,000 decisions. In brackets" in alike
