@@ -37,6 +37,7 @@ from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = [
     "AT_LIMIT",
+    "BEFORE_PEOPLE",
     "BY_PEOPLE",
     "CUT_SHORT",
     "FLOAT_RANGE",
@@ -83,6 +84,8 @@ WORDED = "{} is {}"
 """The metric that is 1 where a channel's number was read from a word, of which the channel has three or more."""
 BY_PEOPLE = "{} by people"
 """The metric that is 1 where the log says that a person gave the channel."""
+BEFORE_PEOPLE = "{} before people"
+"""The metric of what else gave the channel, where a person's label has taken its place."""
 UNSETTLED = "unsettled-rewards"
 """The kind of problem of a channel of reward of which a log states several numbers, and not which counts."""
 CUT_SHORT = "cut_short"
