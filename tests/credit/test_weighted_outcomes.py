@@ -16,6 +16,7 @@ from scipy.special import ndtr
 
 from credit.cli import cli
 from credit.doctor.ranked_verdicts import ranked_verdicts
+from credit.doctor.selected_outcomes import selected_outcomes
 from credit.doctor.verdict_errors import verdict_errors
 from credit.metrics.metric_summary import metric_means
 from credit.metrics.success_costs import success_line
@@ -353,3 +354,14 @@ def test_what_a_judge_likes_is_no_cause_of_failing(effect: float, runs: int, dra
     weighted, plain = np.mean(told, axis=0)
     assert plain > 0.4, "of those with an outcome alone"
     assert weighted > 0.75 if effect else weighted <= 0.05 + 2 * (0.05 * 0.95 / draws) ** 0.5
+
+
+def test_where_few_of_a_verdict_are_known_nothing_is_a_cause() -> None:
+    """Of all 100 logs in which people looked at 2 % of what the judge passes, what it likes was one."""
+    traces, _ = world(np.random.default_rng(1), (0.02, 0.02))
+    kinds = compared_kinds(traces, judged_traces(traces))
+    assert kinds.test(kinds.failed * 1.0)[3] == 1 and kinds._replace(weight=None).test(kinds.failed * 1.0)[3] < 0.001
+    assert "Of one verdict of qa too few have an outcome to tell causes." in selected_outcomes(traces)
+    assert not any(
+        "to tell causes" in line for line in selected_outcomes(world(np.random.default_rng(1), (0.2, 0.2))[0])
+    )
