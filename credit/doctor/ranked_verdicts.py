@@ -23,7 +23,7 @@ from credit.reports.judged_traces import JudgedTraces, enough_within, judged_tra
 from credit.reports.ranks import mean_ranks
 from credit.reports.task_kinds import every_kind
 from credit.reports.tasks import task_ids
-from credit.reports.verdict_channels import held_against, with_outcomes
+from credit.reports.verdict_channels import PEOPLE, held_against, says, with_outcomes
 from graphs.dealing import dealt
 from graphs.task_means import LEAST_TASKS, LEVEL
 from graphs.text import percent, printable
@@ -62,7 +62,7 @@ class RankedVerdict:
       misled: failed traces above the median of succeeded ones, the greatest number first: int [n].
       failed: how many failed traces have a number.
       within: what two traces are both of: a "task", on one side, or a "kind of task"; "" for any two.
-      against: the reward by which traces failed and succeeded (`reference_channel`); "" for the outcome.
+      against: the reward by which traces failed and succeeded (`held_against`); "" for the outcome.
       given: what failed traces, and succeeded ones, got on both sides, where these were compared.
       chosen: whether its number decided beyond chance which traces have an outcome, so that others may rank otherwise.
       weighted: the verdict by which those with an outcome stand for all (`stands_for`), where it did; "" elsewhere, and
@@ -123,11 +123,13 @@ class RankedVerdict:
         return ". ".join(filter(None, (told, self.by_side())))
 
     def _ranks(self, few: str = "") -> str:
-        sure, by = few, printable(self.against, 60)
+        sure = few
         if not math.isnan(self.low):
             sure = f" (95 % interval {100 * self.low:.0f} to {percent(self.high)}, {self.tasks} tasks){few}"
         sure += f", weighted by {self.weighted}" * bool(self.weighted)
-        good, bad = (f"trace that {by} passes", "one that it rejects") if by else ("succeeded trace", "a failed one")
+        good, bad, it = "succeeded trace", "a failed one", "they reject" if self.against == PEOPLE else "it rejects"
+        if self.against:
+            good, bad = f"trace that {says(self.against, 'pass')}", f"one that {it}"
         of = f"the same {self.within}" if self.within else "any task"
         return (
             f"ranks a {good} above {bad} of {of} in {percent(self.chance)} of pairs{sure}. "
@@ -159,8 +161,8 @@ def ranked_verdicts(
 ) -> list[RankedVerdict]:
     """How well each channel of more than two values ranks traces, where outcomes have two; the worst first.
 
-    They are held against the outcome, or against what people say where there is such a `reference_channel`. Compared
-    are traces of one task and side or system, where enough tasks have both kinds; else of one kind of task; else any.
+    They are held against the outcome, or a reference of people (`held_against`). Compared are traces of one task and
+    side or system, where enough tasks have both kinds; else of one kind of task; else any.
 
     Args:
       traces: what was read.

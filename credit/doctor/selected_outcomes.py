@@ -23,10 +23,11 @@ from credit.reports.refused_traces import RefusedTraces
 from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
 from credit.reports.verdict_channels import (
+    PEOPLE,
+    held_against,
     outcome_name,
-    reference_channel,
+    people_channels,
     said_yes,
-    verdict_channels,
     with_outcomes,
 )
 from graphs.task_means import LEAST_TASKS
@@ -101,7 +102,7 @@ def corrected_failures(
     """How many of all traces failed, of a judge on most and a reference on some, by `corrected_rate`, in sentences;
     none without both.
 
-    The reference is that of `reference_channel`, else the outcome, and its judge the verdict of two values that most
+    The reference is that of `held_against`, else the outcome, and its judge the verdict of two values that most
     traces without an outcome have.
 
     Args:
@@ -110,16 +111,13 @@ def corrected_failures(
       side: of each trace, a place in `heads`, or none of them, whose rates are corrected apart: int [traces].
       heads: names of sides.
     """
-    against, outcome, channels = reference_channel(traces), outcomes(traces), verdict_channels(traces)
-    judged, known = judged_traces(traces, success_at), np.isfinite(outcome)
+    channels, outcome, against, _, judged_by = held_against(traces, success_at)
+    judged, known = judged_traces(with_outcomes(traces, judged_by), success_at), np.isfinite(judged_by)
     if judged.graded and not against:
         return []
     failed, passes, judge = judged.failed, np.where(known, judged.succeeded, np.nan), outcome_name(traces)
     if against:
-        outcome = channels[against].astype(np.float64)
-        known = np.isfinite(outcome)
-        failed = np.zeros(len(known), bool)
-        failed[known] = ~np.asarray(said_yes(outcome[known]))
+        known, failed = np.isfinite(outcome), outcome == 0
     else:
         more = {name: int((np.isfinite(number) & ~known).sum()) for name, number in channels.items()}
         judge = max(more, key=more.__getitem__, default="")
@@ -146,7 +144,7 @@ def corrected_failures(
         return [f"With what {judge} says of the others{alike}, {rate}."]
     chosen, task = _differing(with_outcomes(traces, outcome), known, prices)[:1], task_ids(traces)
     but = "".join(f"beyond chance: {_with_and_without(one, known, task)}" for one in chosen)
-    sure = "Corrected by these" if against in traces.by_people else "If these are right"
+    sure = "Corrected by these" if against in people_channels(traces) | {PEOPLE} else "If these are right"
     if chosen and chosen[0].tells_rates and (by := _by_verdict(traces, failed, known, chosen[0], name)):
         return [f"{said}.", f"These differ from others {but}.", f"{sure}: {by[0].lower()}{by[1:]}."]
     lines = [f"{said}.", f"{sure}, {rate}{', if others are like these, which differ ' * bool(but)}{but}."]

@@ -48,15 +48,15 @@ from graphs.task_means import (
 from graphs.text import LEAST_OF_PERCENT, amount, apart, counted, percent, printable, rounds_away
 from graphs.traces.batch import Traces
 
-__all__ = ["UNMENDED", "WITH", "Difference", "OutcomeDifferences", "outcome_differences"]
+__all__ = ["UNRECOVERED", "WITH", "Difference", "OutcomeDifferences", "outcome_differences"]
 
 MOST = 10
 """Agents, tools, and pairs of tools that are looked at, those of most traces; of erring agents, of half."""
 
-UNMENDED = "failed calls that did not succeed later"
+UNRECOVERED = "unrecovered errors"
 """A run that gets by its errors has as many errors, and none of these."""
 
-OWNED = ("errors", UNMENDED, "retries", "loops")
+OWNED = ("errors", UNRECOVERED, "retries", "loops")
 """What numbers are called of which it is asked whose they are."""
 
 EMPTY = "empty results"
@@ -464,6 +464,7 @@ class OutcomeDifferences:
         return [
             (f"{bad} has more: ", f"{bad} has more: in this part of the pairs, ties half; 50 % is no difference"),
             ("–", f"–: {few}"),
+            (UNRECOVERED, f"{UNRECOVERED}: no later call of the agent with the same arguments succeeded"),
             starred(f"the {counted(self.looked_at(), 'number')} looked at"),
         ]
 
@@ -874,7 +875,7 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
     states, owned = has_statuses(traces), dict(zip(OWNED, owned_events(calls).values(), strict=True))
     wrong = owned["errors"]
     yield "errors", np.where(states, count(wrong), np.nan), wrong
-    yield UNMENDED, np.where(states, calls.unmended_counts(), np.nan), owned[UNMENDED]
+    yield UNRECOVERED, np.where(states, calls.unrecovered_counts(), np.nan), owned[UNRECOVERED]
     if len(calls.rows):
         yield "tool calls", count(calls.rows), calls.rows
         yield "retries", np.where(states, calls.retry_counts(), np.nan), owned["retries"]

@@ -219,7 +219,7 @@ class ComparedSides:
         """Rows of tools that failed, or gave nothing, `MOST_TOLD` of each: those that changed beyond chance first."""
         return [
             one.row(what)
-            for what, found in (("failures", self.failing), ("empty results", self.empty))
+            for what, found in (("errors", self.failing), ("empty results", self.empty))
             for one in sorted(
                 (one for one in found if any(one.failed)), key=lambda one: (not one.share.stands_out, -sum(one.failed))
             )[:MOST_TOLD]

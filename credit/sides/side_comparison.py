@@ -102,7 +102,7 @@ class SideComparison(ComparedSides):
             rose.sort(key=lambda row: not who[row.metric])  # where to look first, then what it costs
             rose[1:] = sorted(rose[1:], key=lambda row: row.metric not in OF_COSTS)
             failing = (one for one in self._failing() if one.share.rises == up)
-            wrong = [f"failures per call of {printable(one.tool, 60)}" for one in failing]
+            wrong = [f"errors per call of {printable(one.tool, 60)}" for one in failing]
             wrong += [f"empty results per call of {printable(one.tool, 60)}"
                       for one in self.empty if one.share.stands_out and one.share.rises == up]  # fmt: skip
             clock = {row.rises for row in self.rows if row.metric == WALL_CLOCK and row.worth_telling}
@@ -202,7 +202,7 @@ class SideComparison(ComparedSides):
 
     def _who_failed(self) -> list[str]:
         """Which tools fail, or give nothing, more or less often beyond chance."""
-        every = (("failures", self.failing), ("empty results", self.empty))
+        every = (("errors", self.failing), ("empty results", self.empty))
         return [f"{what} per call of {printable(one.tool, 60)}: "
                 f"{' to '.join(apart((one.share.first, one.share.second), percent, 0))}"
                 for what, found in every for one in found if one.share.stands_out]  # fmt: skip

@@ -158,7 +158,7 @@ def _summed(wrong: np.ndarray, made: np.ndarray, of: np.ndarray) -> tuple[tuple[
     return (first, second), (all_first, all_second)
 
 
-def failing_tools(found: Sequence[ToolFailures], what: str = "failures") -> str:
+def failing_tools(found: Sequence[ToolFailures], what: str = "errors") -> str:
     """The tools whose share of failed calls, or of empty results, differs beyond chance, with their counts; "" without
     any."""
     every = "; ".join(up_to([one.told() for one in found if one.share.stands_out], MOST_TOLD))

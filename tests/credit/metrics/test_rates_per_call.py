@@ -1,4 +1,4 @@
-"""Failures per call are told of all traces where the tasks that both sides ran have few of the calls."""
+"""Errors per call are told of all traces where the tasks that both sides ran have few of the calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def tickets(
 
     Args:
       rng: of chance.
-      rates: of failures per call: of each of three kinds, or [2, 3] of both sides.
+      rates: of errors per call: of each of three kinds, or [2, 3] of both sides.
       spread: how much tickets of a kind differ, as a part of what they can.
       moved: whether later tickets are of other kinds.
       more: how many times as many calls a run has after the release.
