@@ -28,6 +28,7 @@ from credit.reports.part_rates import part_rates
 from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import numbered
 from credit.reports.verdict_channels import with_outcomes
+from credit.sides.compare_sides import compare_systems
 from credit.sides.side_differences import side_differences
 from credit.sides.verdict_changes import verdict_changes
 from credit.sides.weighted_outcomes import weighted_by_unit, weighted_outcomes
@@ -163,11 +164,13 @@ def test_a_true_change_is_found_and_called_weighted() -> None:
 
 
 def test_sides_of_which_few_were_looked_at_are_not_compared() -> None:
-    traces, side = world(np.random.default_rng(1), (0.02, 0.6))
-    outcomes = weighted_outcomes(traces, success_of_traces(traces), side)
-    row = outcomes.told_of(side_differences(traces, {"success": outcomes.metric}, side)[0])
-    assert not row.is_told and row.low is None
-    assert row.says() == "no change shown, since qa decided which have an outcome, on a side too few of a verdict"
+    """ "Success: no change shown (0.05 to 0.33)" were numbers of those that people had seen."""
+    traces, _ = world(np.random.default_rng(1), (0.02, 0.6))
+    found = compare_systems(traces)
+    why = "qa decided which have an outcome, on a side too few of a verdict"
+    assert found is not None and all(row.metric != "success" for row in found.rows) and not found.each_task
+    assert found.in_short()[0] == f"Success is not compared: {why}."
+    assert found.changed().startswith(f"success is not compared: {why}")
 
 
 def graded(rng: np.random.Generator, looks: tuple[float, float], runs: int = 1) -> tuple[Traces, np.ndarray]:
