@@ -111,7 +111,8 @@ class ComparedKinds(NamedTuple):
       outcome: of each, where these are graded and `test` compares those of traces that have something with others'; two
         classes would lose how much worse a trace is. Of 149 causes in 60 logs of 40 tasks 70 were found so, 56 by two
         classes; of 250 logs without any 7 had one, and of 160 whose outcomes fall with length 8. None elsewhere.
-      weight: of each, how many it stands for where a verdict decides who has an outcome (`stands_for`); None elsewhere.
+      weight: of each, how many it stands for where a verdict decides who has an outcome (`stands_for`), NaN where too
+        few are known to say; None elsewhere.
     """
 
     failed: np.ndarray
@@ -210,8 +211,8 @@ class ComparedKinds(NamedTuple):
         Reference: Horvitz and Thompson 1952, A generalization of sampling without replacement from a finite universe.
         """
         known = np.isfinite(value) & self.told
-        if self.weight is None or not known.any():
-            return Dealt(1.0, 1.0)
+        if self.weight is None or not np.isfinite(self.weight).all():  # too few are known to say
+            return Dealt(1.0, 0.0)
         (_, of), weight = np.unique(unit[known], return_inverse=True), self.weight[known]
         total = np.bincount(of, weight)
         off = [x - (np.bincount(of, weight * x) / total)[of] for x in (self.failed[known], mean_ranks(value[known]))]

@@ -74,12 +74,13 @@ def compare_sides(
     task, known_outcomes = task_ids(traces), measured
     of_all = {name: weighted_outcomes(traces, measured[name], sides.side) for name in FIRST if name in measured}
     measured = measured | {name: of.metric for name, of in of_all.items()}
-    whole = of_like_parts(of_whole_runs(traces, measured, kept), sides.side)
+    compared = measured | {name: of.compared for name, of in of_all.items()}
+    whole = of_like_parts(of_whole_runs(traces, compared, kept), sides.side)
     whole = of_unchosen(whole, sides.side, task)
-    untold = untold_runs(traces, measured, sides.side)
+    untold = untold_runs(traces, compared, sides.side)
     told_tasks = {name: of_told_tasks(metric, untold) for name, metric in whole.items()}
     lost = uncompared(told_tasks, sides.side)
-    same = tuple(name for name in same_in_all(measured, kept) if name not in {one.metric for one in lost})
+    same = tuple(name for name in same_in_all(compared, kept) if name not in {one.metric for one in lost})
     rows = side_differences(traces, {name: of for name, of in whole.items() if name not in same}, sides.side)
     kinds = task_kinds(traces)
     facts = TeamFacts.of(traces)
@@ -126,6 +127,7 @@ def compare_sides(
     found = dataclasses.replace(
         found,
         failures=failures,
+        unweighted=next((of.refused for of in of_all.values() if of.refused), ""),
         rates=weighted and weighted.told(sides.heads),
         paid_elsewhere=paid_elsewhere,
         failing=failing,

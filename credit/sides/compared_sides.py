@@ -67,6 +67,8 @@ class ComparedSides:
       failures: of each side, how many traces failed, of how many with an outcome; then of tasks with both sides alone.
       rates: of each side, the part of all that failed, in words, where a verdict decides who has an outcome
         (`part_rates`); None elsewhere.
+      unweighted: why outcomes are not compared, where a verdict decides who has one and they cannot be weighted by it;
+        "" elsewhere.
       judged: "success" or "outcome"; "" without outcomes.
       each_task: of each task with outcomes on both sides, by its name, the means of both.
       teams: of `team_changes`, of these outcomes.
@@ -98,6 +100,7 @@ class ComparedSides:
     verdicts: tuple[VerdictChange, ...] = ()
     failures: tuple[tuple[int, int], ...] = ()
     rates: str | None = None
+    unweighted: str = ""
     judged: str = ""
     each_task: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
     teams: tuple[TeamChange, ...] = ()

@@ -86,6 +86,8 @@ class SideComparison(ComparedSides):
         if not told:
             lost = [place_of(one.sides, self.sides.heads) for one in self.lost if one.metric == "success"]
             told = [f"success is not known on {place}, where no trace has an outcome" for place in lost]
+        if self.unweighted:
+            told = [f"success is not compared: {self.unweighted}"]
         for sure in ([row for row in self._kinds() if row.in_these == few] for few in (False, True)):
             of = up_to([f"{printable(row.kind, 40)} {first_to_second(row.first, row.second)}" for row in sure])
             named = (" and " if len(of) < MOST_NAMED + 1 else ", ").join(of)
@@ -158,7 +160,8 @@ class SideComparison(ComparedSides):
             state = judged.says(brief=True).removesuffix(judged.unsure)
             mean = ", means over tasks" * (not judged.within and self._rates_differ(judged))
             said += sentences(f"{judged.metric}{over}: {state} ({judged.means()}{mean}){judged.unsure}")
-        said += ["Success is not compared: outcomes were refused."] * refused
+        why = "outcomes were refused" if refused else self.unweighted
+        said += [f"Success is not compared: {why}."] * bool(why)
         said += sentences(*(_calls(row) for row in self.rows if row.metric == TOOL_CALLS and row.is_told))
         times, changes = self._costs()
         said += [self._begun(f"{second} {'take' if dated else 'takes'} {one}.") for one in times] + sentences(*changes)
