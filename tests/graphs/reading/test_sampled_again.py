@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from credit.integrations import RowAdvantages
 from credit.tables.columns import built_from_columns, from_columns
 from graphs.logs.read_logs import read
 from graphs.traces.sampled_again import sampled_again
@@ -182,6 +183,10 @@ def test_log_probabilities_of_whole_actions_name_a_copied_trace(tmp_path: Path) 
     columns: dict[str, Any] = {ours: [row[theirs] for row in once + again] for ours, theirs in names.items()}
     with pytest.warns(UserWarning, match="5 rows of 1 trace that equal earlier ones in every number"):
         from_columns(**columns, evidence={"log_prob": [row["log_prob"] for row in once + again]})
+    with pytest.warns(UserWarning, match="5 rows of 1 trace that equal earlier ones in every number"):
+        told = RowAdvantages("rloo")(**columns, evidence={"log_prob": [row["log_prob"] for row in once + again]})
+    assert told.metrics["credit/copied"] > 0
+    assert "credit/condition/unbiased" not in told.metrics
     likely = [row | {"log_prob": row["log_prob"] / 20} for row in once + again]
     assert not named(tmp_path, likely)
 
