@@ -152,7 +152,8 @@ def corrected_failures(
     for head, of in ((head, np.asarray(side) == i) for i, head in enumerate(heads if not but else ())):
         if found := corrected_rate(failed[of], known[of], passes[of], task_ids(traces)[of]):
             each.append(f"{printable(head, 60)} {rate_with_interval(*found[:3])}")
-    return [*lines, *[f"{sure}, by side: {', '.join(each)}."] * (len(each) > 1)]
+    why = "not tested, since the sides are not held to the same tasks"
+    return [*lines, *[f"{sure}, by side: {', '.join(each)}; {why}."] * (len(each) > 1)]
 
 
 def _differing(traces: Traces, known: np.ndarray, prices: Prices | None) -> list[Fact]:

@@ -46,6 +46,7 @@ from credit.sides.task_kind_changes import costs_of_kinds, task_kind_changes
 from credit.sides.tool_failures import emptier_tools, tool_failures
 from credit.sides.verdict_changes import held_to_reference, verdict_changes
 from credit.sides.weighted_outcomes import weighted_outcomes
+from graphs.compared_alone import tasks_alone
 from graphs.errors import UNREAD_OUTCOME
 from graphs.traces.batch import Traces
 
@@ -97,7 +98,7 @@ def compare_sides(
     unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads))
     success, calls, took = measured["success"].value, facts.calls, facts.durations
     known, failed = np.isfinite(success), known_outcomes["success"].value
-    shared = np.intersect1d(*(task[known & (sides.side == one)] for one in (0, 1)))
+    shared = tasks_alone(np.where(known, sides.side, -1), task)
     # Tasks of one side may be harder, and dearer.
     of_shared = np.isin(task, shared) | (len(shared) == 0)
     weights = side_weights(success, sides.side, task, kinds[1]).sum(axis=0)
