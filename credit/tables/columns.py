@@ -196,7 +196,7 @@ def from_columns(
         warnings.warn(f"{copied.filling} leave them out", stacklevel=3)
     if words := order_of_turns(rows, turn, stated=order is not None)[1]:
         warnings.warn(f"methods may read rows in the order of their trace, and {words}", stacklevel=3)
-    elif untold := untold_order(rows, turn, places, of_agents=False):
+    elif untold := untold_order(rows, turn, places, of_agents=False, moments=beside.get("time")):
         if turn is not None and order is None:  # else `credit.run` warns, where a method reads the order
             warnings.warn(f"methods may read {untold}", stacklevel=3)
         rows = dataclasses.replace(rows, names=dataclasses.replace(rows.names, untold=untold))

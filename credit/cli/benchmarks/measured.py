@@ -111,7 +111,8 @@ HELD = {
         "final": "End of the learning curve",
         "events to 90 %": "Events until 90 % is learned",
         "ahead": "Seeds ahead",
-        "p": "P-values of areas",
+        "p": "P-values of areas, after Holm's correction",
+        "p at one rate": "P-values of areas at one rate, after Holm's correction",
         **_ANSWERED,
     },
 }
@@ -122,7 +123,7 @@ AT_EDGE = "at edge"
 MARKS = (AT_EDGE, "*", "†", "‡")
 UNTESTED = "No test was possible"
 """With which the caveat of differences begins that too few seeds leave untested."""
-CORRECTED = "Holm's correction is over"
+CORRECTED = "Holm's correction"
 """With which that of tested ones begins."""
 OPTIONS = "options of methods: their defaults, or those that a name states"
 REAL, WHOLE = ("value", "low", "high", "confidence", "learning_rate"), ("n", "independent", "group_size", "length")

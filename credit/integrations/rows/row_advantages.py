@@ -441,7 +441,8 @@ class RowAdvantages:
             beside = labels if order is None else {**labels, "order": order}
             lost = 0 if "event_reward" not in amounts else rewards_left_out(amounts["event_reward"], beside, use, ran)
             paid_again = again[0] if again else ""
-            untold = "" if falls else self._untold(batch, at, take)
+            moments = None if take is None or order is None else moments_of_places(order, take)
+            untold = "" if falls else self._untold(batch, at, moments, take)
             self._check_columns(batch, metrics, trace is not None, falls, paid_again, lost, copied, untold)
         else:
             self.last, metrics = None, no_metrics(rows, self._facts)
@@ -671,13 +672,16 @@ class RowAdvantages:
             return False, rounds.said
         return None if ordered and tied else ordered, falls and f"reads rows in the order of their trace, and {falls}"
 
-    def _untold(self, batch: Batch, places: np.ndarray | None, take: np.ndarray | None) -> str:
+    def _untold(
+        self, batch: Batch, places: np.ndarray | None, moments: np.ndarray | None, take: np.ndarray | None
+    ) -> str:
         """`untold_order` of the rows `take`, where the method reads the order of rows."""
         paid = "event_reward" in batch.columns
         if not self._facts.reads_order[paid]:
             return ""
         of_agents = self._facts.reads_agents[paid]
-        return untold_order(batch.rows, batch.columns.get("turn"), places, of_agents=of_agents, passed=take)
+        given = batch.rows, batch.columns.get("turn"), places
+        return untold_order(*given, of_agents=of_agents, moments=moments, passed=take)
 
     def _numbers_rounds(self, batch: Batch, places: np.ndarray | None, falls: str) -> bool:
         """Whether the order of rows that act at once numbers them, and may be that in which they ended.

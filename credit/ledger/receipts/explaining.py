@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from credit.ledger import Ledger, compose
+from credit.ledger import Ledger
+from credit.ledger.composition import ledger_of
 from credit.ledger.from_methods import total_of
 from credit.ledger.receipts.offered_claims import offered_claims, why
 from credit.ledger.receipts.receipt import Line, Receipt
@@ -91,7 +92,7 @@ class Receipts:
         expect("traces", traces, Traces, "what credit.read returns")
         expect("claims", claims, Mapping, "results of methods by name")
         if ledger is None:
-            ledger = compose(traces.graph, total_of(traces), list(claims.values()))
+            ledger = ledger_of(traces.graph, total_of(traces), list(claims.values()))
         self._traces, self._ledger, self.rule = traces, ledger, ledger.rule
         self._claims = offered_claims(ledger, claims)
         self._weights: dict[str, np.ndarray] = {}

@@ -589,9 +589,6 @@ def test_a_page_without_outcomes_begins_with_what_went_wrong(window: Any, pages:
     with window(pages["triage"]) as opened:
         page: Page = opened.page
         shown(page)
-        work = page.locator("#triage").get_by_label("Agents")  # its costs stood in another section alone
-        assert work.locator("th").all_text_contents()[-1] == "money"
-        assert sorted(work.locator("td:last-child").all_text_contents()) == ["2,400", "612"]
         order = page.locator("main > section").evaluate_all("all => all.map((one) => one.id)")
         links = page.locator("nav a").evaluate_all("all => all.map((one) => one.hash.slice(1))")
         rest = ["costs", "success", "read", "doctor", "decisions", "card", "untold", "more"]  # nothing about training
