@@ -65,7 +65,7 @@ def main_findings(
     traces: Traces,
     *,
     differing: OutcomeDifferences,
-    of_kinds: str,
+    of_kinds: Sequence[str],
     selected: Sequence[str],
     corrected: Sequence[str],
     causes: Sequence[LeadingCause],
@@ -184,7 +184,7 @@ def _failed(
     triaged: Triage,
     compared: SideComparison | None,
     corrected: Sequence[str],
-    of_kinds: str,
+    of_kinds: Sequence[str],
     changed: str,
 ) -> list[str]:
     """How many traces failed, of each side and kind of task; else what went wrong in them.
@@ -205,8 +205,8 @@ def _failed(
     if corrected:
         judge = chosen_outcome(traces) or printable(traces.outcome or "the outcome", AGENT)
         judge = f"By {judge}{', which changed' * (f' {judge} ' in changed)}"
-        sides, of_kinds = f"{judge}: {sides}" * bool(sides), f"{judge}, f{of_kinds[1:]}" * bool(of_kinds)
-    told = [*opening, *corrected, sides, of_kinds]
+        sides, of_kinds = f"{judge}: {sides}" * bool(sides), [f"{judge}, {one[0].lower()}{one[1:]}" for one in of_kinds]
+    told = [*opening, *corrected, sides, *of_kinds]
     if without and not np.isnan(differing.equal):
         told += [f"{without} of {counted(n, 'trace')} have no outcome.", _went_wrong(traces, triaged)]
     return told

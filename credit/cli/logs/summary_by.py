@@ -223,7 +223,7 @@ def summary(
         left["slowest"], left["failed"], left["succeeded"] = result.slowest, result.failed, result.succeeded
         left["kinds"], left["verdicts"] = result.kinds, [one.as_json() for one in verdicts]
         left["ranked_verdicts"] = [one.as_json() for one in ranked]
-        left["verdicts_by_system"], left["teams_by_system"], left["failed_by_kind"] = systems, teams, of_kinds
+        left["verdicts_by_system"], left["teams_by_system"], left["failed_by_kind"] = systems, teams, " ".join(of_kinds)
         for name in ("tools", "suspects", "endings"):
             left[name] = [_finite(dataclasses.asdict(row)) for row in getattr(result, name)]
         print_json(plain | left)

@@ -258,7 +258,7 @@ def test_what_failed_tells_sides_apart_in_kinds_that_changed_alone() -> None:
     ):  # fmt: skip
         traces = traces_of(kinds)
         told = failed_by_kind(traces, judged_traces(traces), *compared(traces).sides_of_kinds())
-        assert told == f"Failed by kind of task: {end}"
+        assert told[0] == f"Failed by kind of task: {end}"
 
 
 SHARES = ((1.0,), (0.7, 0.3), (0.55, 0.25, 0.12, 0.08))
