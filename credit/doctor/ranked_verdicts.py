@@ -194,7 +194,9 @@ def ranked_verdicts(
         value, of_sides = number[judged.rows], {}
         within, rank = _ranking(known, judged, value)
         verdict, of_all = (stands_for(known) if chosen else None) or ("", np.zeros(0))
-        if verdict:
+        if not np.isfinite(of_all).any():
+            verdict = ""
+        else:
             within, rank = "", _weighted(known, judged, value, of_all)
         chance, low, high, tasks = rank(np.ones(len(value), bool))
         for i, head in enumerate(heads):

@@ -15,7 +15,7 @@ import numpy as np
 from credit.metrics.event_costs import Prices, is_priced
 from credit.metrics.part_costs import COST_WORDS, PAID_IN
 from credit.metrics.success_costs import known_costs
-from credit.reports.deciding_verdict import Fact, compared_facts, outcomes, sure_facts, verdict_facts
+from credit.reports.deciding_verdict import Fact, compared_facts, outcomes, stands_for, sure_facts, verdict_facts
 from credit.reports.judged_traces import judged_traces, rate_with_interval
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.prevalence import Corrected, corrected_rate
@@ -66,6 +66,8 @@ def selected_outcomes(traces: Traces, success_at: float | None = None, prices: P
         return []
     told = "; ".join(_with_and_without(fact, known, task) for fact in found[:MOST])
     lines = [f"They differ from those without one beyond chance: {told}.", "The rate above is of the former."]
+    if (decides := stands_for(traces)) is not None and np.isnan(decides[1]).all():
+        lines.append(f"Of one verdict of {decides[0]} too few have an outcome to tell causes.")
     judged = judged_traces(traces, success_at)
     if not found[0].tells_rates or judged.graded:
         return lines
@@ -150,7 +152,8 @@ def corrected_failures(
     for head, of in ((head, np.asarray(side) == i) for i, head in enumerate(heads if not but else ())):
         if found := corrected_rate(failed[of], known[of], passes[of], task_ids(traces)[of]):
             each.append(f"{printable(head, 60)} {rate_with_interval(*found[:3])}")
-    return [*lines, *[f"{sure}, by side: {', '.join(each)}."] * (len(each) > 1)]
+    why = "not tested, since the sides are not held to the same tasks"
+    return [*lines, *[f"{sure}, by side: {', '.join(each)}; {why}."] * (len(each) > 1)]
 
 
 def _differing(traces: Traces, known: np.ndarray, prices: Prices | None) -> list[Fact]:

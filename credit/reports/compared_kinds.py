@@ -107,11 +107,12 @@ class ComparedKinds(NamedTuple):
       rows: which traces these are.
       side: of each; all 0 without sides.
       relative: whether runs of a task on both sides are compared, each relative to its side (`beside_sides`).
-      single: the task of each where traces are compared within kinds of task, of which a task is one; None elsewhere.
+      single: the task of each where traces are compared within kinds of task, and a task counts once; None elsewhere.
       outcome: of each, where these are graded and `test` compares those of traces that have something with others'; two
         classes would lose how much worse a trace is. Of 149 causes in 60 logs of 40 tasks 70 were found so, 56 by two
         classes; of 250 logs without any 7 had one, and of 160 whose outcomes fall with length 8. None elsewhere.
-      weight: of each, how many it stands for where a verdict decides who has an outcome (`stands_for`); None elsewhere.
+      weight: of each, how many it stands for where a verdict decides who has an outcome (`stands_for`), NaN where too
+        few are known to say; None elsewhere.
     """
 
     failed: np.ndarray
@@ -210,8 +211,8 @@ class ComparedKinds(NamedTuple):
         Reference: Horvitz and Thompson 1952, A generalization of sampling without replacement from a finite universe.
         """
         known = np.isfinite(value) & self.told
-        if self.weight is None or not known.any():
-            return Dealt(1.0, 1.0)
+        if self.weight is None or not np.isfinite(self.weight).all():  # too few are known to say
+            return Dealt(1.0, 0.0)
         (_, of), weight = np.unique(unit[known], return_inverse=True), self.weight[known]
         total = np.bincount(of, weight)
         off = [x - (np.bincount(of, weight * x) / total)[of] for x in (self.failed[known], mean_ranks(value[known]))]
@@ -301,7 +302,7 @@ def compared_kinds(
     traces: Traces, judged: JudgedTraces, *, between: bool = False, by_kind: bool = True, by_outcome: bool = False
 ) -> ComparedKinds:
     """Which of `judged.rows` are compared: where traces of one task are too few, within kinds of task if these are
-    stated, of tasks whose traces are of one kind each.
+    stated, or else between tasks, which have a number of their failed traces and one of others.
 
     Args:
       traces: what was read.
@@ -326,20 +327,20 @@ def compared_kinds(
     both = (np.bincount(unit, told & failed) > 0) & (np.bincount(unit, told & ~failed) > 0)
     kept, model = both[unit], models_and_systems(traces)[scored]
     if judged.unit is None:
-        alone = [distinct_columns(side[~kept & of], unit[~kept & of]).columns[0] for of in (failed, ~failed)]
-        few = max((min(int(np.sum(of == one)) for of in alone) for one in np.unique(side)), default=0) < LEAST_TASKS
+        of_each = [distinct_columns(side[of], unit[of]).columns[0] for of in (failed, ~failed)]
+        few = max((min(int(np.sum(of == one)) for of in of_each) for one in np.unique(side)), default=0) < LEAST_TASKS
         within = (judged.sided and not between) or (bool(kept.any()) and few)
         names, kind = every_kind(traces)
-        kind, alone_of = kind[scored], ~kept & (kind[scored] >= 0)
+        kind, told_kind = kind[scored], kind[scored] >= 0
         cell = distinct_columns(kind, side, model).of
-        single = distinct_columns(cell[alone_of], unit[alone_of], failed[alone_of]).columns
+        single = distinct_columns(cell[told_kind], unit[told_kind], failed[told_kind]).columns
         bad, good = (np.bincount(single[0, single[2] == of], minlength=len(scored)) for of in (1, 0))
         of_both = (bad > 0) & (good > 0)
         if by_kind and names and enough_within(bad[of_both], good[of_both]):
-            kept = alone_of & of_both[cell]
-            cell, kind = (np.where(alone_of, of, len(scored) + np.arange(len(scored))) for of in (cell, kind))
+            kept = told_kind & of_both[cell]
+            cell, kind = (np.where(told_kind, of, len(scored) + np.arange(len(scored))) for of in (cell, kind))
             return ComparedKinds(failed, told, cell, kind, kept, True, model, scored, side, single=task, weight=weight)
-        kept = kept if within else ~kept
+        kept = kept if within else np.ones_like(kept)
     outcome = np.asarray(traces.reward, np.float64)[scored] if by_outcome and judged.of_task else None
     return ComparedKinds(failed, told, unit, task, kept, within, model, scored, side, outcome=outcome, weight=weight)
 
@@ -430,9 +431,9 @@ def _compared(
     single: np.ndarray | None,
 ) -> tuple[float, float, float, float, float, int]:
     nan = math.nan
-    if single is not None:  # a task becomes one number on each side, and the tasks of a side, or kind, one stratum
-        (unit, single), at, of, size = distinct_columns(unit, single)
-        value, failed = np.bincount(of, value) / size, np.bincount(of, failed) > 0
+    if single is not None:  # a number of a task's failed traces and one of others; those of a side, or kind, a stratum
+        (unit, single, kind), at, of, size = distinct_columns(unit, single, failed)
+        value, failed = np.bincount(of, value) / size, kind > 0
         task, classes = task[at], classes[at]
     _, first, unit = np.unique(unit, return_index=True, return_inverse=True)
     n, m = np.bincount(unit, failed), np.bincount(unit, ~failed)

@@ -78,7 +78,8 @@ def stands_for(traces: Traces) -> tuple[str, np.ndarray] | None:
     """The verdict that decides which traces have an outcome, and of each that has one how many of its verdict it stands
     for, within its system where enough are known; NaN without an outcome. Grades have up to `GRADES` classes.
 
-    None where none decides, fewer than `LEAST_LOOKED` of a verdict have an outcome, or none of a fifth by grades has.
+    None where none decides, or of one verdict, or a fifth by grades, none has an outcome: those with one are of the
+    others. NaN of all where fewer than `LEAST_LOOKED` of a verdict have.
 
     Args:
       traces: what was read.
@@ -86,9 +87,10 @@ def stands_for(traces: Traces) -> tuple[str, np.ndarray] | None:
     if (fact := _deciding(traces)) is None:
         return None
     known, has, tried = np.isfinite(outcomes(traces)), np.isfinite(fact.value), [fact.value]
+    asked = np.nan_to_num(fact.value).astype(np.int64) if fact.is_part else _classes(fact.value, has, 5)
+    if not np.bincount(np.unique(asked[has], return_inverse=True)[1], known[has]).all():
+        return None
     if not fact.is_part:
-        if not np.bincount(_classes(fact.value, has, 5)[has], known[has]).all():
-            return None
         tried = [_classes(fact.value, has & known, n) for n in range(GRADES, 1, -1)]
     system = np.unique([name or "" for name in traces.traces["system"].to_pylist()], return_inverse=True)[1]
     for of in (np.where(has, one, -1) for one in tried):
@@ -96,7 +98,7 @@ def stands_for(traces: Traces) -> tuple[str, np.ndarray] | None:
             every, some, lacks = np.bincount(classes), np.bincount(classes, known), np.bincount(classes, ~has) > 0
             if ((some >= LEAST_LOOKED) | (some == every) | lacks).all():
                 return fact.name, np.where(known, (every / np.maximum(some, 1))[classes], np.nan)
-    return None
+    return fact.name, np.full(len(known), np.nan)
 
 
 def _classes(value: np.ndarray, its: np.ndarray, number: int) -> np.ndarray:

@@ -160,7 +160,7 @@ class OutcomeDifferences:
       apart: whether only traces of one group are compared, and groups are finer than tasks: those of one model and
         system. A system that succeeds more often and does more of something would else make success of it.
       mixed: whether those of several models or systems are, each beside its own (`credit.reports.compared_kinds`).
-      pairs: how many pairs of a failed and a succeeded trace are compared within tasks.
+      pairs: how many pairs of a failed and a succeeded trace tasks have, or kinds of them.
       wider: with `apart`, how many there are of one task, of any model and system, and of how many tasks.
       between: numbers of `FIRST` that are one number in each task that is compared within, not in all: their means over
         all failed and all succeeded traces.
@@ -376,7 +376,8 @@ class OutcomeDifferences:
             kinds += f"{alike}{of_side if self.sided else ''}{beside}."
         elif self.tasks:
             tasks = counted(self.tasks, "task")
-            kinds = f"Compared between {tasks}, one number each: failed ones may have been harder."
+            each = f"one number each{', two of those with both' * (self.pairs > 0)}"
+            kinds = f"Compared between {tasks}, {each}: failed ones may have been harder."
         kinds = " ".join(filter(None, [kinds, *self._of_these()]))
         owned = []
         for row in self.rows:
@@ -574,9 +575,10 @@ def outcome_differences(
     test is that of stratified ranks: outcomes might have been dealt otherwise among the traces of a group
     (`graphs.dealing`). It takes `LEAST_TASKS` failed and as many succeeded traces in groups with both kinds. Where
     there are fewer, a task's groups count as one, and a trace is ranked relative to others of its model and system
-    (`credit.reports.compared_kinds`). Where there are fewer still, tasks of one kind are compared instead, each with
-    the mean of its traces, if `LEAST_TASKS` are of each kind or no task has both; the cut is one then. With sides
-    nothing is compared then: a task of one side would be compared with a task of the other.
+    (`credit.reports.compared_kinds`). Where these are too few of all (`compared_alone`), tasks are
+    compared instead, within their kinds if these are stated, each with the mean of its failed traces and that of
+    others, if `LEAST_TASKS` have each or no task has both; the cut is one then. With sides, and no kinds, tasks are not
+    compared: one of a side would be compared with one of the other.
 
     Args:
       traces: what was read.
@@ -754,7 +756,7 @@ def outcome_differences(
         unread=unread, unscored=unscored, refused=refused, of_task=of_task, apart=apart,
         sided=judged.sided, mixed=compared.mixed,
         without=traces.sizes.traces - len(scored),
-        pairs=compared.pairs()[0] if within else 0, wider=of_any.pairs(judged.stratum) if apart else (0, 0),
+        pairs=compared.pairs()[0], wider=of_any.pairs(judged.stratum) if apart else (0, 0),
         failing="" if of_task else judged.failing, rate=rate, words=words, between=tuple(between.values()),
         left=tuple(left),
         example=example, swap=swap, noun=compared.noun,

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from credit.reports.judged_traces import JudgedTraces
+from credit.reports.of_batch import kept
 from credit.reports.part_rates import part_rates
 from credit.reports.tasks import task_ids
 from credit.reports.unlike_kinds import unlike_kinds
@@ -36,6 +37,7 @@ def task_kinds(traces: Traces) -> tuple[list[str], np.ndarray]:
     return names, kind
 
 
+@kept
 def every_kind(traces: Traces) -> tuple[list[str], np.ndarray]:
     """The kinds of tasks, those of most tasks first, and that of each trace, -1 for none: int [traces].
 

@@ -15,7 +15,7 @@ from credit.reports.empty_results import EmptyResults, empty_results
 from credit.reports.event_errors import error_mask, status_mask
 from credit.reports.event_texts import call_arguments
 from credit.reports.message_loops import message_loops
-from credit.reports.of_batch import OfBatch
+from credit.reports.of_batch import OfBatch, kept
 from credit.reports.outside_team import outside_team
 from graphs.distinct_columns import distinct_columns
 from graphs.event_graph import EdgeType, EventType
@@ -53,6 +53,7 @@ class Failures:
     streak: int
 
 
+@kept
 def call_mask(traces: Traces, *, of_team: bool = True) -> np.ndarray:
     """Whether an event is a call of a tool, by the team unless that is False, or a spawn by one: bool [real events].
 

@@ -38,16 +38,20 @@ class WeightedOutcomes(NamedTuple):
         """What `success_costs` is to be told of them."""
         return {"weighted": self.verdict, "selected": bool(self.refused)}
 
+    @property
+    def compared(self) -> TraceMetric:
+        """The metric by which sides are compared: no number where that is refused."""
+        if not self.refused:
+            return self.metric
+        every = np.ones(len(self.metric.value), bool)
+        return numbered(np.full(len(every), np.nan), (every, self.refused))
+
     def told_of(self, row: SideDifference) -> SideDifference:
-        """The row of these outcomes, with the verdict that weights it, or why it is no change.
+        """The row of these outcomes, with the verdict that weights it.
 
         Args:
           row: of them.
         """
-        if self.refused:
-            return dataclasses.replace(
-                row, judge=row.judge or self.refused, p=None, here=None, low=None, high=None, seen=None
-            )
         row = dataclasses.replace(row, weighted=self.verdict)
         if self.verdict and row.metric == "success":  # weighted parts of few may lie beyond
             first, second = np.clip((row.first, row.second), 0, 1).tolist()

@@ -146,9 +146,9 @@ def from_columns(
         `sibling_parent` and `alternative` say which traces are replays that share a choice
         (`graphs.replay_clusters`); group-relative methods heed it. With `agent_reward` an agent's outcome is its
         trace's `reward` plus its `agent_reward`; who lacks one has none. Where `reward` is left out, the second is it.
-        `token_ids` with `token_log_probs`, a list a row, and of padded arrays [N, L] `token_mask`, True where the
-        policy generated the token, serve one check: of traces and rows that stand again. Without them, and without an
-        `order` of a clock finer than a second, one that stands again alone is not told from an honest one.
+        `log_prob`, or `token_ids` with `token_log_probs`, a list a row, and of padded arrays [N, L] `token_mask`, True
+        where the policy generated the token, serve one check: of traces and rows that stand again. Without them, and
+        without an `order` of a clock finer than a second, one that stands again alone is not told from an honest one.
       events, traces, agents: padded sizes, so that every batch compiles to the same shape. Default:
         `graphs.padding.bucket` of the content, or of `events` where only that is given. With `events`, masks that the
         columns may need are arrays in every batch.

@@ -16,6 +16,7 @@ from scipy.special import ndtr
 
 from credit.cli import cli
 from credit.doctor.ranked_verdicts import ranked_verdicts
+from credit.doctor.selected_outcomes import selected_outcomes
 from credit.doctor.verdict_errors import verdict_errors
 from credit.metrics.metric_summary import metric_means
 from credit.metrics.success_costs import success_line
@@ -27,6 +28,7 @@ from credit.reports.part_rates import part_rates
 from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import numbered
 from credit.reports.verdict_channels import with_outcomes
+from credit.sides.compare_sides import compare_systems
 from credit.sides.side_differences import side_differences
 from credit.sides.verdict_changes import verdict_changes
 from credit.sides.weighted_outcomes import weighted_by_unit, weighted_outcomes
@@ -162,11 +164,13 @@ def test_a_true_change_is_found_and_called_weighted() -> None:
 
 
 def test_sides_of_which_few_were_looked_at_are_not_compared() -> None:
-    traces, side = world(np.random.default_rng(1), (0.02, 0.6))
-    outcomes = weighted_outcomes(traces, success_of_traces(traces), side)
-    row = outcomes.told_of(side_differences(traces, {"success": outcomes.metric}, side)[0])
-    assert not row.is_told and row.low is None
-    assert row.says() == "no change shown, since qa decided which have an outcome, on a side too few of a verdict"
+    """ "Success: no change shown (0.05 to 0.33)" were numbers of those that people had seen."""
+    traces, _ = world(np.random.default_rng(1), (0.02, 0.6))
+    found = compare_systems(traces)
+    why = "qa decided which have an outcome, on a side too few of a verdict"
+    assert found is not None and all(row.metric != "success" for row in found.rows) and not found.each_task
+    assert found.in_short()[0] == f"Success is not compared: {why}."
+    assert found.changed().startswith(f"success is not compared: {why}")
 
 
 def graded(rng: np.random.Generator, looks: tuple[float, float], runs: int = 1) -> tuple[Traces, np.ndarray]:
@@ -353,3 +357,14 @@ def test_what_a_judge_likes_is_no_cause_of_failing(effect: float, runs: int, dra
     weighted, plain = np.mean(told, axis=0)
     assert plain > 0.4, "of those with an outcome alone"
     assert weighted > 0.75 if effect else weighted <= 0.05 + 2 * (0.05 * 0.95 / draws) ** 0.5
+
+
+def test_where_few_of_a_verdict_are_known_nothing_is_a_cause() -> None:
+    """Of all 100 logs in which people looked at 2 % of what the judge passes, what it likes was one."""
+    traces, _ = world(np.random.default_rng(1), (0.02, 0.02))
+    kinds = compared_kinds(traces, judged_traces(traces))
+    assert kinds.test(kinds.failed * 1.0)[3] == 1 and kinds._replace(weight=None).test(kinds.failed * 1.0)[3] < 0.001
+    assert "Of one verdict of qa too few have an outcome to tell causes." in selected_outcomes(traces)
+    assert not any(
+        "to tell causes" in line for line in selected_outcomes(world(np.random.default_rng(1), (0.2, 0.2))[0])
+    )

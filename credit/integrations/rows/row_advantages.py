@@ -352,8 +352,8 @@ class RowAdvantages:
           event_type: refused. A row that no trained policy decided, such as a tool's, has `trainable` 0 in `evidence`.
           evidence: further columns by the names in `credit.from_columns`. `STRUCTURE` says which traces are replays and
             who is trained; pass it with every method that compares traces. An agent's outcome is its trace's
-            `reward` plus its `agent_reward`; who lacks one has none. `token_ids`, `token_log_probs` and
-            `token_mask` serve the check of copies.
+            `reward` plus its `agent_reward`; who lacks one has none. `log_prob`, or `token_ids`, `token_log_probs` and
+            `token_mask`, serve the check of copies, whatever the method takes.
           policy_version: the version of the policy that sampled the row, an integer from 0, null where unknown (not
             -1; null in all rows says as much as no column). Metrics say how far rows are behind the policy that is
             trained, and how many groups hold several; `by="task,policy_version"` compares traces of one, the first that
@@ -813,7 +813,7 @@ class RowAdvantages:
             raise CreditError(
                 f"method {self.name!r} needs {', '.join(lacking)}; pass a column each in evidence=, by that name"
             )
-        if self._accepts is not None and (foreign := sorted(passed - self._accepts - STRUCTURE)):
+        if self._accepts is not None and (foreign := sorted(passed - self._accepts - STRUCTURE - {"log_prob"})):
             known = "; `estimators.tokens` takes arrays of tokens" if set(TOKEN_COLUMNS).intersection(foreign) else ""
             raise CreditError(f"method {self.name!r} takes no {', '.join(foreign)}; leave the column out{known}")
 

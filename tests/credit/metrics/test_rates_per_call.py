@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from credit.reports.tool_calls import ToolCalls
-from credit.sides.rates_per_call import compare_rates, shared_are_most
+from credit.sides.rates_per_call import compare_rates
 from credit.sides.tool_failures import failing_tools, tool_failures
 from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
@@ -53,7 +53,6 @@ def tickets(
 def test_one_of_twenty_tools_that_did_not_change_is_told_at_most(world: dict[str, Any]) -> None:
     rng = np.random.default_rng(11)
     logs = [tickets(rng, **world) for _ in range(300)]
-    assert not any(shared_are_most(made, side, task) for _, made, side, task, _ in logs)
     told = np.mean([compare_rates(*log).row.stands_out for log in logs])
     assert told <= 0.05 + 2 * (0.05 * 0.95 / 300) ** 0.5, told
 

@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import struct
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,7 +32,7 @@ from credit.plot.canvas import new_figure
 from credit.plot.finishing import SERIF, write_figure
 from credit.plot.snr_curves import Curve, draw_snr
 from credit.plot.training_curves import OWN_RATES, RATES, draw_training
-from graphs.errors import CreditError
+from graphs.errors import CreditError, MissingExtraError
 
 pytest.importorskip("matplotlib")
 
@@ -182,6 +183,16 @@ def test_what_was_measured_is_drawn_larger_where_its_numbers_have_no_room(tmp_pa
     assert imread(tmp_path / "x.png").shape[0] > 50 * 1.2
     with pytest.raises(CreditError, match="leaves no room"):
         credit.plot.refine(_curves(many), size=(3.0, 1.2))
+
+
+def test_nothing_is_drawn_to_see_whether_a_picture_of_no_size_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every `--plot` drew its picture twice."""
+    with click.Context(click.Command("bench")) as context:
+        context.meta[LOOK] = {"size": None, "title": "a title", "style": "serif", "dpi": 50}
+        check_room(lambda: pytest.fail("drawn"))
+        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+        with pytest.raises(MissingExtraError):
+            check_room(lambda: pytest.fail("drawn"))
 
 
 def _curves(name: str) -> Any:
