@@ -82,7 +82,8 @@ def main_findings(
 
     Of more than `MOST` these give way, the first named first: where to look first, a third cause, where time goes, what
     was lost, what a verdict is worth, a second cause. Of failed and succeeded traces a cause stands here if it is
-    beyond chance, or of one side alone; without any, one line says so.
+    beyond chance, or of one side alone; without any, one line says so. Where one of these kinds is unknown, errors of a
+    tool come first that rose beyond chance from one side to the other: others may be a step of the work.
 
     Args:
       traces: what was read.
@@ -115,9 +116,17 @@ def main_findings(
     if triaged.unsure:
         found.append((2, _finding("What went wrong most", triaged.look_first())))
     causes = [one for one in causes if one.beyond_chance is not False or one.one_side]  # others are told below
+    failing = () if compared is None else compared.failing
+    rose = {one.tool for one in failing if one.share.stands_out and one.share.rises}
+    causes.sort(key=lambda one: one.beyond_chance is not None or one.tool not in rose)
+    rising = sum(one.beyond_chance is None and one.tool in rose for one in causes)
     for place, one in enumerate(causes):
         told = [_sentence(one.told()), "" if one.one_side else _by_side(one.of_sides, triaged, compared)]
-        name = "Only on one side" if one.one_side else "What else went wrong" if place else "What went wrong most"
+        name = "What else went wrong" if place > rising else "What went wrong most"
+        if one.one_side:
+            name = "Only on one side"
+        elif compared and place < rising:
+            name = f"What went wrong more in {compared.sides.heads[1]}"
         gives_way = (2, 2, 4) if one.beyond_chance else (2, 5, 7)
         found.append((gives_way[min(place, 2)], _finding(name, told, one.trace, one.event)))
     swap, run = differing.swap
