@@ -45,8 +45,10 @@ from credit.integrations.rows.row_metrics import (
     Batch,
     Facts,
     batch_metrics,
+    compared_with_none,
     condition_unbiased,
     no_metrics,
+    refusals,
     refused_groups,
     several_agents,
     silent_groups,
@@ -86,6 +88,9 @@ if TYPE_CHECKING:
     from graphs.event_graph import EventGraph
 
 __all__ = ["STRUCTURE", "Advantages", "RowAdvantages", "rows_advantage"]
+
+NO_OTHER = "no other trace to compare with, so the raw reward or 0 is kept"
+"""Of rows whose group or key one trace has, and which a method answers."""
 
 STRUCTURE = frozenset((*CHOICES, "trainable"))
 """Evidence that shapes the graph: traces that share a choice (`graphs.replay_clusters`), and agents that are frozen."""
@@ -235,20 +240,21 @@ class RowAdvantages:
         return [] if self.last is None else silent_groups(self.last)
 
     @property
-    def refused_groups(self) -> dict[Any, str]:
-        """The groups of the last batch of which no row has an advantage, by their ids, and why, as `Credit.why`.
+    def refused_groups(self) -> dict[str, list[Any]]:
+        """The ids of the groups of the last batch of which no row has an advantage, by why, as `Credit.why`.
 
         Examples:
           >>> from credit.integrations import RowAdvantages
           >>> advantages = RowAdvantages("rloo")
           >>> _ = advantages(group=["q", "q", "r", "s"], trace=[0, 1, 2, 3], reward=np.array([1.0, 0.0, 1.0, np.nan]))
           >>> advantages.refused_groups
-          {'r': 'nothing to compare with: the group has one member', 's': 'no outcome is known'}
+          {'nothing to compare with: the group has one member': ['r'], 'no outcome is known': ['s']}
         """
         from estimators.base import REASONS, Reason
 
         found = {} if self.last is None else refused_groups(self.last)
-        return found | dict.fromkeys(self._unscored, REASONS[Reason.NO_REWARD])
+        unscored = [*found.get(REASONS[Reason.NO_REWARD], []), *self._unscored]
+        return found | ({REASONS[Reason.NO_REWARD]: unscored} if unscored else {})
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -716,7 +722,7 @@ class RowAdvantages:
         """
         if not self._looked:
             return
-        from estimators.base import REASONS
+        from estimators.base import Reason
 
         absent = alike_units(batch.graph, self._facts.columns, of_log="turn" in batch.columns)
         texts = {
@@ -755,13 +761,22 @@ class RowAdvantages:
                 f"leaves out the 'event_reward' of {counted(lost, 'row')} with where=False, whose trace has other "
                 "rows: where= is of padding, and rows that no trained policy decided have evidence={'trainable': 0}"
             )
-        reasons = np.unique(batch.reason[batch.rows.event]).tolist()
-        if 0 not in reasons and texts.keys().isdisjoint(("lone", "keys")):
-            texts["refused"] = f"answers no row of the batch: {'; '.join(REASONS[code] for code in reasons)}"
+        reason = batch.reason[:rows]
+        said_alone = not texts.keys().isdisjoint(("lone", "keys"))
+        if reason.all() and not said_alone:
+            texts["refused"] = f"answers no row of the batch: {'; '.join(refusals(reason))}"
         outcome, numbers = batch.columns["reward"], rows if "every row" in again else metrics["credit/traces"]
         by_chance = {"again"} if numbers < SEVERAL or outcome.min() == outcome.max() else set()
         if self._strict is True and (faults := [text for kind, text in texts.items() if kind not in by_chance]):
             raise CreditError(f"method {self.name!r} {faults[0]}")
+        without, alone = refusals(reason), int(compared_with_none(batch, self._facts).sum())
+        without |= {NO_OTHER: alone} if alone else {}
+        trained, idle = int(np.count_nonzero(reason != Reason.FROZEN)), sum(without.values())
+        if not reason.all() and not said_alone and 2 * idle > trained:  # fewer are common, as groups of one trace
+            most = max(without, key=lambda why: without[why])
+            each = "; ".join(f"{why} ({counted(number, 'row')})" for why, number in without.items())
+            of = f"only {trained - idle} of {counted(trained, 'trained row')}"
+            texts[f"without {most}"] = f"{'compares' if alone else 'answers'} {of}: {each}"
         if untold:
             texts["untold"] = f"reads {untold}"
         if "value" in self.needs and saw_action(batch.graph, batch.evidence):

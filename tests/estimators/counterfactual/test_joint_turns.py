@@ -347,6 +347,7 @@ def test_values_that_the_actions_of_a_joint_turn_state_must_agree() -> None:
 
 @pytest.mark.filterwarnings("ignore:method", "ignore:.*several agents act at once")
 @pytest.mark.sampled(others="slow")
+@pytest.mark.filterwarnings("ignore::credit.ledger.RefusedClaimWarning")
 @pytest.mark.parametrize(
     "name",
     ["coma", *(n for n, row in credit.METHODS.items() if row.estimand in ("increment", "return") and n != "coma")],
