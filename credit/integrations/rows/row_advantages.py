@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from credit.doubts_of_log import SAW_ACTION, saw_action
+from credit.doubts_of_log import saw_later
 from credit.integrations.rows.row_columns import (
     SAME,
     as_labels,
@@ -446,7 +446,8 @@ class RowAdvantages:
             untold = "" if falls else self._untold(batch, at, moments, take)
             copies = bool(copied.twice or copied.filling or copied.untold)
             merged = "" if trace is None or copies else said_of_merged(batch.rows, batch.columns.get("turn"), take)
-            self._check_columns(batch, metrics, trace is not None, falls, paid_again, lost, copied, untold, merged)
+            saw = saw_later(batch.graph, batch.evidence, batch.reward) if "value" in self.needs else ""
+            self._check_columns(batch, metrics, trace is not None, falls, paid_again, lost, copied, untold, merged, saw)
         else:
             self.last, metrics = None, no_metrics(rows, self._facts)
             zeros = "" if "event_reward" not in amounts else "; where event_reward is all that was earned, pass zeros"
@@ -480,7 +481,7 @@ class RowAdvantages:
                     self._warn({"alike_policies": text}, stacklevel=3)
             apart = trace is None and bool("turn" in batch.columns or several_agents(batch))
             doubted = apart or copies or self._numbers_rounds(batch, at, falls)
-            doubted |= bool(untold or merged or traces_used_again(batch))
+            doubted |= bool(untold or merged or saw or traces_used_again(batch))
             told = trained is not None
             metrics |= condition_unbiased(
                 batch, self._facts, metrics, whole, version_told=told, lost=lost, doubted=doubted
@@ -708,6 +709,7 @@ class RowAdvantages:
         copied: Copied,
         untold: str,
         merged: str,
+        saw: str,
     ) -> None:
         """Warn of what the method compares and is absent, and of numbers that it takes for others.
 
@@ -768,8 +770,8 @@ class RowAdvantages:
             raise CreditError(f"method {self.name!r} {faults[0]}")
         if untold:
             texts["untold"] = f"reads {untold}"
-        if "value" in self.needs and saw_action(batch.graph, batch.evidence):
-            texts["saw"] = f"reads value, and {SAW_ACTION}"
+        if saw:
+            texts["saw"] = f"reads value, and {saw}"
         of_agents = np.nan_to_num(batch.columns.get("agent_reward", 0.0))
         if twice := np.count_nonzero((of_agents != 0) & (batch.columns["reward"] != 0)):
             often = f"both are other than 0 in {twice} of {counted(rows, 'row')}"
