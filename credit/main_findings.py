@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from credit.doctor.ranked_verdicts import RankedVerdict
-from credit.doctor.verdict_channels import outcome_name
 from credit.doctor.verdict_errors import VerdictErrors
-from credit.methods.absent_outcomes import channels_instead
+from credit.methods.absent_outcomes import by_people, channels_instead
 from credit.reports.leading_cause import LeadingCause
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.outcome_differences import OutcomeDifferences
 from credit.reports.trace_list import has_statuses
 from credit.reports.triage import TOKENS, Triage
+from credit.reports.verdict_channels import outcome_name, own_channel, people_channels
 from credit.sides.other_outcomes import chosen_outcome, other_outcomes
 from credit.sides.side_comparison import SideComparison
 from graphs.text import begin_of, counted, printable
@@ -74,7 +74,7 @@ def main_findings(
     ranked: Sequence[RankedVerdict],
     by_system: str,
     lost: Sequence[str],
-    dearest: str,
+    dearest: Sequence[str],
     compared: SideComparison | None,
 ) -> list[MainFinding]:
     """What failed, of which traces that is known, what changed, what went wrong most, what a verdict is worth, what was
@@ -104,6 +104,8 @@ def main_findings(
     others = other_outcomes(traces, None if compared is None else compared.sides, changed)
     failed = _failed(traces, differing, triaged, compared, corrected, of_kinds, changed)
     named = f"What failed, by {printable(traces.outcome, AGENT)}" if traces.outcome else "What failed"
+    n, given = int(np.isfinite(traces.reward).sum()), traces.by_people.get(own_channel(traces), 0)
+    named += f" ({by_people(n, given)})" * (0 < given < n)
     found = [(0, _finding(named, failed if change else [*failed, others]))]
     if selected:
         found.append((0, _finding("Traces with an outcome", selected)))
@@ -122,23 +124,24 @@ def main_findings(
     if swap and not any(one.beyond_chance for one in causes):  # which may be why
         found.append((2, _finding("What may have gone wrong", [_sentence(swap)], run)))
     both = [one for one in verdicts if not one.good.all() and one.good.any()]
-    both.sort(key=lambda one: (one.found is not True, one.name in traces.by_people))  # the outcome before others
+    people = people_channels(traces)
+    both.sort(key=lambda one: (one.found is not True, one.name in people))  # the outcome before others
     of = next(iter(both), None)
     little = [one for one in ranked if one.worth_telling or not both][:1]
     name, against = next(((one.name, one.against) for some in (both, little) for one in some), ("", ""))
-    outcome = against or chosen_outcome(traces) or "the outcome" * (name in traces.by_people)
-    sure = not outcome or outcome in {*traces.by_people, against, "the outcome"}
+    outcome = against or chosen_outcome(traces) or "the outcome" * (name in people)
+    sure = not outcome or outcome in {*people, against, "the outcome"}
     worth = [f"{one.in_short(sure)}." for one in little]
     if of is not None:
         worth = [*(_several(both, traces, sure) if len(both) > 1 else [of.in_short(outcome, sure)]), *worth]
     if worth:
         worth += [_sentence(changed)] if changed else []
-        first, second = (f"{printable(of, 60)}{' (by people)' * (of in traces.by_people)}" for of in (name, outcome))
+        first, second = (f"{printable(of, 60)}{' (by people)' * (of in people)}" for of in (name, outcome))
         agrees = "verdicts agree" if len(both) > 1 else f"{first} agrees"
         of_which = "verdicts are" if len(both) > 1 else "a verdict is"
         head = f"How {agrees} with {second}" if outcome else f"What {of_which} worth"
         found.append((3, _finding(head, worth)))
-    if told := [_sentence(one) for one in (dearest, *lost) if one]:
+    if told := [_sentence(one) for one in (*dearest, *lost) if one]:
         found.append((4, _finding("What it costs" if dearest else "What was lost", told)))
     if triaged.slowest:
         found.append((4, _finding("Where time goes", [_sentence(triaged.slowest)])))

@@ -1,4 +1,4 @@
-"""What a method compares or reads, and a batch does not tell: columns in which all is alike, an order nobody stated."""
+"""What a method compares or reads, and nobody tells it: columns all alike, an untold order, rewards left out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from graphs.event_graph import EventGraph
     from graphs.traces.batch import Traces
 
-__all__ = ["RowsTold", "missing_in_log", "missing_in_rows", "missing_in_rows_of"]
+__all__ = ["RowsTold", "missing_in_log", "missing_in_rows", "missing_in_rows_of", "rewards_forgotten"]
 
 
 class RowsTold(Protocol):
@@ -102,6 +102,21 @@ def missing_in_rows_of(result: Credit, names: RowsTold, given: Mapping[str, np.n
     takes = inspect.signature(method.fn).parameters
     unsure = {column for option, columns in changed.items() if option in takes for column in columns}
     return _of_rows(names, given, result.source, method, options, {*method.columns} - unsure)
+
+
+def rewards_forgotten(result: Credit, earned: np.ndarray | None) -> int:
+    """How many events have a reward that a method takes, and that a direct call did not pass.
+
+    Args:
+      result: of a method on the batch.
+      earned: float [E], the rewards at events.
+    """
+    from credit.methods.registry import METHODS  # it loads every method, and `credit validate` needs none
+
+    method = METHODS.get(result.source)
+    if earned is None or not result.unpaid or (method is not None and method.outcome_alone):
+        return 0
+    return int(np.count_nonzero(np.nan_to_num(earned)))
 
 
 def _of_rows(

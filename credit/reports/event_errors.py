@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from credit.reports.of_batch import kept
 from graphs.event_graph import EventType
 from graphs.structure.host_ids import among
 from graphs.traces.batch import Traces
@@ -15,11 +16,13 @@ from graphs.traces.statuses import says_error
 __all__ = ["cut_answers", "error_mask", "status_mask"]
 
 
+@kept
 def error_mask(traces: Traces) -> np.ndarray:
     """Whether the log calls each real event an error: bool [number of real events]."""
     return status_mask(traces, says_error)
 
 
+@kept
 def cut_answers(traces: Traces) -> np.ndarray:
     """Whether each real event is an answer of a model that a limit of tokens cut: bool [number of real events]."""
     graph, n = traces.graph, traces.sizes.events

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from credit.reports.event_errors import error_mask
+from credit.reports.of_batch import kept
 from graphs.event_graph import EventType
 from graphs.structure.forest import real_edges
 from graphs.structure.host_ids import among
@@ -15,6 +16,7 @@ __all__ = ["failed_model_calls"]
 _CALLED = (EventType.TOOL_CALL, EventType.SPAWN)
 
 
+@kept
 def failed_model_calls(traces: Traces) -> np.ndarray:
     """Whether a real event is a model call that failed and asked for nothing: bool [events].
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from credit.reports.of_batch import kept
 from graphs.distinct_columns import distinct_columns
 from graphs.traces.batch import Traces
 from graphs.traces.record import LOST_PARTS
@@ -32,6 +33,7 @@ UNFINISHED = "unfinished-line"
 """The kind of the problem that names one."""
 
 
+@kept
 def silent_agents(traces: Traces) -> np.ndarray:
     """Whether an instance was spawned and has no action: what it did is not in the log. bool [A]."""
     graph, n = traces.graph, traces.sizes.events

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from credit.reports.of_batch import kept
 from graphs.traces.batch import Traces
 
 __all__ = ["outside_team"]
@@ -14,6 +15,7 @@ OUTSIDE = pa.array(["user", "user_simulator"])
 """Roles of those whom a team talks to. One with an action is of the team."""
 
 
+@kept
 def outside_team(traces: Traces) -> np.ndarray:
     """Whether each real event is of someone outside the team: bool [number of real events].
 

@@ -8,6 +8,8 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from credit.reports.judged_traces import JudgedTraces
+from credit.reports.of_batch import kept
+from credit.reports.part_rates import part_rates
 from credit.reports.tasks import task_ids
 from graphs.text import part_of, printable
 from graphs.traces.batch import Traces
@@ -34,6 +36,7 @@ def task_kinds(traces: Traces) -> tuple[list[str], np.ndarray]:
     return names, kind
 
 
+@kept
 def every_kind(traces: Traces) -> tuple[list[str], np.ndarray]:
     """The kinds of tasks, those of most tasks first, and that of each trace, -1 for none: int [traces].
 
@@ -85,7 +88,8 @@ def failed_by_kind(
     split: Collection[str] = (),
 ) -> str:
     """How many traces of each kind of task failed, of those with an outcome, the kind of most first; "" without kinds,
-    and where each task has its own cut, of which about half are below.
+    and where each task has its own cut, of which about half are below. Where a verdict decides who has an outcome, the
+    part of all (`part_rates`).
 
     Args:
       traces: what was read.
@@ -97,6 +101,9 @@ def failed_by_kind(
     if judged.of_task:
         return ""
     (names, kind), found = task_kinds(traces), []
+    if names and (weighted := part_rates(traces, judged, kind, len(names))) is not None:
+        told = weighted.told(names)
+        return f"Failed by kind of task: {told}." if told else ""
     for i, name in [*enumerate(names), *[(-1, "no kind stated")] * bool(names)]:
         rows = judged.rows[kind[judged.rows] == i]
         if not len(rows):

@@ -6,6 +6,7 @@ import collections
 
 import numpy as np
 
+from credit.reports.of_batch import kept
 from graphs.traces.batch import Traces
 
 __all__ = ["UNTOLD", "mean_over_tasks", "runs_without_task", "task_ids", "untold_tasks"]
@@ -14,6 +15,7 @@ UNTOLD = "the run was cut short, and its task is not known"
 """Why a trace of `untold_tasks` is in no comparison of tasks."""
 
 
+@kept
 def task_ids(traces: Traces) -> np.ndarray:
     """The task of each trace, as a number: int64 [traces].
 

@@ -10,6 +10,7 @@ from credit.reports.durations import begins, date_text
 from credit.reports.event_errors import error_mask, status_mask
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.missing_lines import lacking_traces
+from credit.reports.of_batch import kept
 from credit.reports.outside_team import outside_team
 from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import CreditError, expect
@@ -25,6 +26,7 @@ __all__ = ["actions_with_tokens", "counted_tokens", "has_statuses", "trace_rows"
 _OF_TOOLS = (EventType.TOOL_CALL, EventType.TOOL_RESULT, EventType.SPAWN, EventType.RETURN)
 
 
+@kept
 def has_statuses(traces: Traces) -> np.ndarray:
     """Whether the number of errors of a trace is known: bool [traces].
 

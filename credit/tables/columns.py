@@ -146,9 +146,9 @@ def from_columns(
         `sibling_parent` and `alternative` say which traces are replays that share a choice
         (`graphs.replay_clusters`); group-relative methods heed it. With `agent_reward` an agent's outcome is its
         trace's `reward` plus its `agent_reward`; who lacks one has none. Where `reward` is left out, the second is it.
-        `token_ids` with `token_log_probs`, a list a row, and of padded arrays [N, L] `token_mask`, True where the
-        policy generated the token, serve one check: of traces and rows that stand again. Without them, and without an
-        `order` of a clock finer than a second, one that stands again alone is not told from an honest one.
+        `log_prob`, or `token_ids` with `token_log_probs`, a list a row, and of padded arrays [N, L] `token_mask`, True
+        where the policy generated the token, serve one check: of traces and rows that stand again. Without them, and
+        without an `order` of a clock finer than a second, one that stands again alone is not told from an honest one.
       events, traces, agents: padded sizes, so that every batch compiles to the same shape. Default:
         `graphs.padding.bucket` of the content, or of `events` where only that is given. With `events`, masks that the
         columns may need are arrays in every batch.
@@ -196,7 +196,7 @@ def from_columns(
         warnings.warn(f"{copied.filling} leave them out", stacklevel=3)
     if words := order_of_turns(rows, turn, stated=order is not None)[1]:
         warnings.warn(f"methods may read rows in the order of their trace, and {words}", stacklevel=3)
-    elif untold := untold_order(rows, turn, places, of_agents=False):
+    elif untold := untold_order(rows, turn, places, of_agents=False, moments=beside.get("time")):
         if turn is not None and order is None:  # else `credit.run` warns, where a method reads the order
             warnings.warn(f"methods may read {untold}", stacklevel=3)
         rows = dataclasses.replace(rows, names=dataclasses.replace(rows.names, untold=untold))

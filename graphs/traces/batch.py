@@ -81,8 +81,8 @@ class Traces:
         return Sizes(self.events.num_rows, edges, self.agents.num_rows, self.traces.num_rows)
 
     @functools.cached_property
-    def kept(self) -> dict[type, Any]:
-        """What was worked out of the batch, by its class (`credit.reports.of_batch`); no part of a pickle."""
+    def kept(self) -> dict[Any, Any]:
+        """What was worked out of the batch, by what does (`credit.reports.of_batch`); no part of a pickle."""
         return {}
 
     def __getstate__(self) -> dict[str, Any]:

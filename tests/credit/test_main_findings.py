@@ -87,8 +87,9 @@ def test_the_page_and_the_summary_begin_with_the_same_lines(log: Path, sides: bo
         "checker says little: it passes 112 of 128 failed traces (88 %) and 128 of 128 succeeded ones "
         "(100 %; it rejects 0), a difference of 12 percentage points (95 % interval "
     )
-    dearest, failed, repeated = by["What it costs"].removesuffix(".").split(". ")
-    assert dearest.startswith("59 % of the money at the given prices (") and dearest.endswith(") went to lead")
+    dearest, how, failed, repeated = by["What it costs"].removesuffix(".").split(". ")
+    assert dearest.startswith("59 % of the money at the given prices (") and ") went to lead, because of " in dearest
+    assert how.startswith("A token of it costs as much as one of the others (")
     assert failed.endswith("went into failed traces")
     assert "went into calls that repeat a failed call or a loop" in repeated
     printed = CliRunner().invoke(cli, call, catch_exceptions=False).stdout.splitlines()
@@ -276,7 +277,7 @@ def test_counts_of_a_cause_by_side_say_that_they_are_not_tested(log: Path) -> No
 def test_a_second_cause_that_is_undecided_stands_below_the_head(tmp_path: Path) -> None:
     """In a head it suggests more than its test supports."""
     for second, words in (
-        ("shell", "Failed calls of shell by coder that did not succeed later"),
+        ("shell", "Unrecovered errors of shell by coder"),
         ("tech", "Runs in which tech acts instead of billing"),
     ):
         lines = []

@@ -156,14 +156,18 @@ def save_table(table: pa.Table, path: Path) -> None:
 
 
 def check_room(draw: Callable[[], Figure]) -> None:
-    """Refuse a look that leaves no room for a picture, before anything is measured.
+    """Refuse a look that leaves no room for a picture, before anything is measured; one of no size has room.
 
     Args:
       draw: the picture of stand-ins: as many panels and series, with the same names.
     """
+    from credit.plot.canvas import new_figure
     from credit.plot.finishing import refine
 
     look = click.get_current_context().meta.get(LOOK, {})
+    if look.get("size") is None and look.get("style") != "talk":
+        new_figure(1, 1)  # or there is no matplotlib
+        return
     try:
         refine(draw(), **{name: value for name, value in look.items() if name != "dpi"}, tell=_looking)
     except CreditError as error:

@@ -352,8 +352,8 @@ class RowAdvantages:
           event_type: refused. A row that no trained policy decided, such as a tool's, has `trainable` 0 in `evidence`.
           evidence: further columns by the names in `credit.from_columns`. `STRUCTURE` says which traces are replays and
             who is trained; pass it with every method that compares traces. An agent's outcome is its trace's
-            `reward` plus its `agent_reward`; who lacks one has none. `token_ids`, `token_log_probs` and
-            `token_mask` serve the check of copies.
+            `reward` plus its `agent_reward`; who lacks one has none. `log_prob`, or `token_ids`, `token_log_probs` and
+            `token_mask`, serve the check of copies, whatever the method takes.
           policy_version: the version of the policy that sampled the row, an integer from 0, null where unknown (not
             -1; null in all rows says as much as no column). Metrics say how far rows are behind the policy that is
             trained, and how many groups hold several; `by="task,policy_version"` compares traces of one, the first that
@@ -441,7 +441,8 @@ class RowAdvantages:
             beside = labels if order is None else {**labels, "order": order}
             lost = 0 if "event_reward" not in amounts else rewards_left_out(amounts["event_reward"], beside, use, ran)
             paid_again = again[0] if again else ""
-            untold = "" if falls else self._untold(batch, at, take)
+            moments = None if take is None or order is None else moments_of_places(order, take)
+            untold = "" if falls else self._untold(batch, at, moments, take)
             self._check_columns(batch, metrics, trace is not None, falls, paid_again, lost, copied, untold)
         else:
             self.last, metrics = None, no_metrics(rows, self._facts)
@@ -671,13 +672,16 @@ class RowAdvantages:
             return False, rounds.said
         return None if ordered and tied else ordered, falls and f"reads rows in the order of their trace, and {falls}"
 
-    def _untold(self, batch: Batch, places: np.ndarray | None, take: np.ndarray | None) -> str:
+    def _untold(
+        self, batch: Batch, places: np.ndarray | None, moments: np.ndarray | None, take: np.ndarray | None
+    ) -> str:
         """`untold_order` of the rows `take`, where the method reads the order of rows."""
         paid = "event_reward" in batch.columns
         if not self._facts.reads_order[paid]:
             return ""
         of_agents = self._facts.reads_agents[paid]
-        return untold_order(batch.rows, batch.columns.get("turn"), places, of_agents=of_agents, passed=take)
+        given = batch.rows, batch.columns.get("turn"), places
+        return untold_order(*given, of_agents=of_agents, moments=moments, passed=take)
 
     def _numbers_rounds(self, batch: Batch, places: np.ndarray | None, falls: str) -> bool:
         """Whether the order of rows that act at once numbers them, and may be that in which they ended.
@@ -809,7 +813,7 @@ class RowAdvantages:
             raise CreditError(
                 f"method {self.name!r} needs {', '.join(lacking)}; pass a column each in evidence=, by that name"
             )
-        if self._accepts is not None and (foreign := sorted(passed - self._accepts - STRUCTURE)):
+        if self._accepts is not None and (foreign := sorted(passed - self._accepts - STRUCTURE - {"log_prob"})):
             known = "; `estimators.tokens` takes arrays of tokens" if set(TOKEN_COLUMNS).intersection(foreign) else ""
             raise CreditError(f"method {self.name!r} takes no {', '.join(foreign)}; leave the column out{known}")
 

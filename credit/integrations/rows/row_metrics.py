@@ -229,7 +229,7 @@ def condition_unbiased(
       version_told: whether it is told which version is trained.
       lost: as of `rewards_left_out`.
       doubted: whether rows may be others than they seem: copies, of several agents without a trace, or of agents at
-        once, in an order that the method reads and nothing tells; or a turn is missing, as of `turn_gaps`.
+        once, in an order that the method reads and nothing tells; or a row may be lost, as of `lost_rows`.
     """
     from estimators.base import Reason
 

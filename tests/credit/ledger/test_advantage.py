@@ -176,6 +176,7 @@ def by_decision(world: Enumerated, advantage: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::credit.ledger.RefusedClaimWarning")
 def test_an_exact_removal_claim_under_the_whole_total_teaches_one_decision_only() -> None:
     """Gradient (0, .125) where the truth is (.125, .125)."""
     world = decisions(2)

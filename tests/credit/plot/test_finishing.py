@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import struct
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,7 +32,7 @@ from credit.plot.canvas import new_figure
 from credit.plot.finishing import SERIF, write_figure
 from credit.plot.snr_curves import Curve, draw_snr
 from credit.plot.training_curves import OWN_RATES, RATES, draw_training
-from graphs.errors import CreditError
+from graphs.errors import CreditError, MissingExtraError
 
 pytest.importorskip("matplotlib")
 
@@ -199,6 +200,16 @@ def test_a_size_without_room_is_named_before_a_better_one_is_looked_for(
             context.meta[LOOK] = {"size": (3.0, 1.2), "title": None, "style": "plain", "dpi": 50}
             with pytest.raises(CreditError, match="expected a larger size, or fewer panels"):
                 draws(lambda: _curves("a longer name of a method"))
+
+
+def test_nothing_is_drawn_to_see_whether_a_picture_of_no_size_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every `--plot` drew its picture twice."""
+    with click.Context(click.Command("bench")) as context:
+        context.meta[LOOK] = {"size": None, "title": "a title", "style": "serif", "dpi": 50}
+        check_room(lambda: pytest.fail("drawn"))
+        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+        with pytest.raises(MissingExtraError):
+            check_room(lambda: pytest.fail("drawn"))
 
 
 def _curves(name: str) -> Any:

@@ -92,7 +92,7 @@ def test_in_one_log_of_20_at_most_something_is_blamed_for_a_release(world: dict[
 @pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("world", [{"runs": 1, "tasks": 60}, {"runs": 4}])  # both sides have two runs of a task in 58 %
 @pytest.mark.parametrize(
-    ("of", "words"), [("model", "runs in which coder has small"), ("tool", "failed last calls of migrate by lead")]
+    ("of", "words"), [("model", "runs in which coder has small"), ("tool", "unrecovered errors of migrate by lead")]
 )
 def test_what_makes_runs_of_a_release_fail_is_named(of: str, words: str, world: dict[str, float]) -> None:
     found = blamed(np.random.default_rng(4), 10, release=0.1, **world, **{of: 0.6})

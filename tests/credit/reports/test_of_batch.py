@@ -5,15 +5,24 @@ from __future__ import annotations
 import json
 import pickle
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
+from credit.reports.event_errors import error_mask
 from credit.reports.event_facts import EventFacts
-from credit.reports.tool_calls import ToolCalls
+from credit.reports.failed_model_calls import failed_model_calls
+from credit.reports.missing_lines import silent_agents
+from credit.reports.outside_team import outside_team
+from credit.reports.task_kinds import every_kind
+from credit.reports.tasks import task_ids
+from credit.reports.tool_calls import ToolCalls, call_mask
+from credit.reports.trace_list import has_statuses
 from graphs.traces.batch import Traces
 
 TOOLS = [{"id": f"{i}", "type": "tool_call", "agent": "a", "tool": "sh", "status": "error"} for i in range(3)]
@@ -41,6 +50,20 @@ def test_a_command_sorts_out_a_batch_once(command: str, tmp_path: Path, monkeypa
     assert result.exit_code == 0, result.output
     counts = Counter((name, id(traces)) for name, traces in made)
     assert {name for name, _ in counts} >= {"ToolCalls", "TeamFacts"} and {*counts.values()} == {1}
+
+
+@pytest.mark.parametrize(
+    "fact", [call_mask, error_mask, every_kind, failed_model_calls, has_statuses, outside_team, silent_agents, task_ids]
+)
+def test_a_fact_is_worked_out_once_and_not_written_to(fact: Callable[[Traces], Any], tmp_path: Path) -> None:
+    """A summary of a small log asked 36 times who is outside the team, and worked it out each time."""
+    (tmp_path / "log.jsonl").write_text("\n".join(LINES))
+    traces = credit.read(tmp_path)
+    found = fact(traces)
+    assert fact(traces) is found and fact(credit.read(tmp_path)) is not found
+    array = found[1] if isinstance(found, tuple) else found
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = array[0]
 
 
 def test_what_was_worked_out_is_no_part_of_a_pickle(tmp_path: Path) -> None:
