@@ -156,9 +156,8 @@ class SideComparison(ComparedSides):
         if judged is not None and not judged.is_told:
             over = " over all tasks" * bool(of_kinds)
             state = judged.says(brief=True).removesuffix(judged.unsure)
-            mean = ", means over tasks" * (not (judged.within or judged.shared) and self._rates_differ(judged))
-            which = f"{mean}{f', as {judged.too_few}' * bool(judged.shared)}"
-            numbers = judged.cannot_tell or f"{state} ({judged.means()}{which}){judged.unsure}"
+            mean = ", means over tasks" * (not (judged.within or judged.of_all) and self._rates_differ(judged))
+            numbers = judged.cannot_tell or f"{state} ({judged.means()}{mean}{judged.of_all}){judged.unsure}"
             said += sentences(f"{judged.metric}{over}: {numbers}")
         said += ["Success is not compared: outcomes were refused."] * refused
         said += sentences(*(_calls(row) for row in self.rows if row.metric == TOOL_CALLS and row.is_told))
@@ -511,8 +510,7 @@ def _name(metric: str) -> str:
 
 def _numbers(row: SideDifference) -> str:
     """What an outcome did, and whether in these tasks only."""
-    few = f", as {row.too_few}" * bool(row.shared and not row.kind)
-    return f"{row.metric} {row.means()}{few}{f', {only_in(row.tasks)}' * row.in_these}"
+    return f"{row.metric} {row.means()}{row.of_all}{f', {only_in(row.tasks)}' * row.in_these}"
 
 
 def _calls(row: SideDifference) -> str:

@@ -131,7 +131,9 @@ def test_a_judge_that_changed_is_no_change_of_the_runs(
     assert re.search(rf"Success: no change shown \(0\.\d+ to 0\.\d+\), since judge {claim} \(", told)
     assert f"no change shown, since judge {claim} (" in said("metrics", *call, "--reward-channel", "judge")
     assert re.search(r"\n  By judge, which changed: old \d+ of 120 .*, new \d+ of 120 ", told), "whose the counts are"
-    ends = re.search(r", by side: old \d+ % \(95 % interval (\d+) to (\d+) %\), new .* (\d+) to (\d+) %\); (.*)\.\n", told)
+    ends = re.search(
+        r", by side: old \d+ % \(95 % interval (\d+) to (\d+) %\), new .* (\d+) to (\d+) %\); (.*)\.\n", told
+    )
     assert ends and ends[5] == "not tested, since the sides are not held to the same tasks"
     old, _, new, last = (int(end) for end in ends.groups()[:4])
     assert max(old, new) < 40 < last, "corrected rates of sides, which people see alike"
