@@ -63,6 +63,7 @@ def test_a_few_shared_tickets_do_not_stand_for_all_outcomes() -> None:
         row = next(row for row in found.rows if row.metric == "success")
         assert (row.paired, row.within, row.shared, sum(row.traces)) == (False, 3, 4, traces.sizes.traces)
         assert "on tasks that both ran" not in found.failed() and row.difference < 0
+        assert not any(of.paired for of in found.kinds), "1 to 0 was of the one shared ticket of a kind"
         assert found.paid_tasks == 0 and (found.paid[0].cost or 0) < (found.paid[1].cost or 0), "of a success"
         told += found.in_short()[0].startswith("v2 is worse than v1 (success 0.")
         assert "within kinds of task, as 4 tasks of both are too few" in found.in_short()[0]
@@ -93,7 +94,7 @@ def test_all_tasks_are_compared_where_no_kinds_are_stated() -> None:
     task[30:33] = [0, 1, 2]
     row = compare_metric("success", numbered((rows % 3 < 2 - side) * 1.0), side, task, None)
     assert row is not None and (row.paired, row.within, row.tasks, row.traces) == (False, 0, 57, (30, 30))
-    assert row.means().endswith(" over all tasks") and row.too_few == "3 tasks of both are too few"
+    assert row.of_all == " over all tasks, as 3 tasks of both are too few"
 
 
 @pytest.mark.parametrize("kinds", [1, 3])
