@@ -21,9 +21,9 @@ MOST_MODELS = 2
 """Models that are named of one agent, and of all others."""
 
 
-def dearest_agent(traces: Traces, prices: Prices | None = None) -> list[str]:
-    """Which agent takes at least half of the money, and why, in sentences without a full stop; none where none does,
-    few have any, or it is not known.
+def dearest_agent(traces: Traces, prices: Prices | None = None) -> tuple[list[str], list[str]]:
+    """Which agent takes at least half of the money, and why, in sentences without a full stop, and what stands behind
+    them; none where none does, few have any, or it is not known.
 
     Why, a table of prices tells: whether a token of its costs more than one of the others, and whether it would take
     more than an even part at their prices. A price of reads is compared with one of reads, as of each kind of token.
@@ -39,7 +39,7 @@ def dearest_agent(traces: Traces, prices: Prices | None = None) -> list[str]:
       ...     group=["q"] * 3, trace=["a"] * 3, agent=["x", "y", "z"], reward=[1.0] * 3,
       ...     evidence={"money": [3, 1, 1]})
       >>> dearest_agent(rows.traces)
-      ['60 % of the logged cost (3 of 5) went to x']
+      (['60 % of the logged cost (3 of 5) went to x'], [])
     """
     names, agent, parts = by_agent(traces, prices)
     unit = unit_paid(parts)
@@ -47,26 +47,23 @@ def dearest_agent(traces: Traces, prices: Prices | None = None) -> list[str]:
                   for place, (costs, shares) in enumerate(parts) if unit)  # fmt: skip
     some = sum(cost > 0 for cost, *_ in paid)
     if unit == "tokens" or some < FEWEST_PAID or paid[-1][1] < MOST_OF_MONEY:
-        return []
+        return [], []
     own, share, place = paid[-1]
     whose = printable(names[place], 60)
     shown, total = apart((own, sum(cost for cost, *_ in paid)), amount, 4)
     told = f"{percent(share)} of the {COST_WORDS[unit]} ({shown} of {total}) went to {whose}"
+    of_model = _by_model(traces, prices, agent == place, whose, unit, share)
     if unit == "money" and prices is not None:
-        why, *more = _why(traces, prices, agent == place, 1 / some)
-        return [
-            f"{told}, {why}",
-            *more,
-            *_by_model(traces, prices, agent == place, whose, unit, share),
-        ]
+        why, *behind = _why(traces, prices, agent == place, 1 / some)
+        return [f"{told}, {why}", *of_model], behind
     tokens = [costs[name] for costs, _ in parts for name in ("tokens", "input_tokens")]
     if any(one.missing for one in tokens) or not (every := sum(one.total or 0.0 for one in tokens)):
-        return [told, *_by_model(traces, prices, agent == place, whose, unit, share)]
+        return [told, *of_model], []
     of = sum(one.total or 0.0 for one in tokens[2 * place : 2 * place + 2]) / every
     own_models, others = _models(traces, agent == place)
     models = own_models if own_models == others else f"{own_models}; others: {others}"
     told = f"{told}, for {percent(of)} of the tokens ({models})"
-    return [told, *_by_model(traces, prices, agent == place, whose, unit, share)]
+    return [told, *of_model], []
 
 
 def _by_model(traces: Traces, prices: Prices | None, own: np.ndarray, agent: str, unit: str, share: float) -> list[str]:

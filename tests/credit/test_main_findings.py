@@ -87,7 +87,7 @@ def test_the_page_and_the_summary_begin_with_the_same_lines(log: Path, sides: bo
         "checker says little: it passes 112 of 128 failed traces (88 %) and 128 of 128 succeeded ones "
         "(100 %; it rejects 0), a difference of 12 percentage points (95 % interval "
     )
-    dearest, how, failed, repeated = by["What it costs"].removesuffix(".").split(". ")
+    dearest, failed, repeated, how = by["What it costs"].removesuffix(".").split(". ")
     assert dearest.startswith("59 % of the money at the given prices (") and ") went to lead, because of " in dearest
     assert how.startswith("A token of it costs as much as one of the others (")
     assert failed.endswith("went into failed traces")
@@ -101,7 +101,7 @@ def test_the_page_and_the_summary_begin_with_the_same_lines(log: Path, sides: bo
     ]
     html = page(found)[0].replace("&#x27;", "'")
     places = [html.index(f"<b>{one['name']}:</b>") for one in told]
-    assert all(line.removesuffix(".") in html for one in told for line in one["lines"])
+    assert all(line.removesuffix(".") in html for one in told for line in (*one["lines"], *one["more"]))
     assert places == sorted(places)
 
 

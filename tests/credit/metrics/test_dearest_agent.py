@@ -79,9 +79,9 @@ def test_the_head_says_why_an_agent_takes_most_of_the_money(
     """It named the reviewer, and not that its model cost 90 times as much with no more tokens."""
     prices = ("--prices", str(tmp_path / "prices.csv"))
     told = json.loads(shown(tmp_path, "summary", "--json", *prices, models=models, counts=counts))["findings"]
-    (lines,) = (one["lines"] for one in told if one["name"] == "What it costs")
-    assert lines[0].endswith(f" went to reviewer, {why}.")
-    assert lines[1] == f"A{how[1:]}." if how else "costs" not in lines[1]
+    (found,) = (one for one in told if one["name"] == "What it costs")
+    assert found["lines"][0].endswith(f" went to reviewer, {why}.")
+    assert found["more"] == [f"A{how[1:]}."] * bool(how)
 
 
 def test_logged_cost_stands_beside_its_tokens(tmp_path: Path) -> None:
