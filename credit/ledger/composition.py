@@ -36,7 +36,7 @@ __all__ = ["Balance", "RefusedClaimWarning", "check_claim", "compose", "ledger_o
 
 
 class RefusedClaimWarning(UserWarning):
-    """A ledger has no entry of a claim that was passed to it."""
+    """A ledger refuses a claim that was passed to it, or a part of it."""
 
 
 @checked_kinds()
@@ -80,7 +80,7 @@ def compose(
       A claim of other rewards than the ledger's is an `OtherRewardsWarning` and in `Ledger.other_rewards`.
 
     Warns:
-      RefusedClaimWarning: a claim took no part, and why.
+      RefusedClaimWarning: a claim is refused, or a part of it, and why.
 
     Raises:
       CreditError: an argument of another type or shape; `expected` or `outcome` of a trace with a reward that is not
@@ -110,13 +110,12 @@ def compose(
         outcome=outcome,
         propensity=propensity,
     )
-    took_part = {claim.source for claim in ledger.claims}
-    without = {name: why for name, why in ledger.refused.items() if name not in {*took_part, *ledger.scales}}
-    if without:
-        of = counted(len(took_part | without.keys()), "claim")
-        who = f"{len(without)} of {of} took no part" if took_part else "no claim took part, so every increment is 0"
-        why = "; ".join(why if repr(name) in why else f"{name!r}: {why}" for name, why in without.items())
-        warnings.warn(f"{who}: {why}", RefusedClaimWarning, stacklevel=3)  # the caller, past the check of arguments
+    if refused := {name: why for name, why in ledger.refused.items() if name not in ledger.scales}:
+        of = counted(len(refused.keys() | {claim.source for claim in ledger.claims}), "claim")
+        so = "" if np.asarray(ledger.claimed).any() else ", so no action has an entry"
+        why = "; ".join(why if repr(name) in why else f"{name!r}: {why}" for name, why in refused.items())
+        text = f"{len(refused)} of {of} refused{so}: {why}"
+        warnings.warn(text, RefusedClaimWarning, stacklevel=3)  # the caller, past the check of arguments
     return ledger
 
 
@@ -131,7 +130,7 @@ def ledger_of(
     outcome: Array | None = None,
     propensity: Array | None = None,
 ) -> Ledger:
-    """As `compose`, without a warning of claims that took no part: for reports that name each.
+    """As `compose`, without a warning of refused claims: for reports that name each.
 
     Args:
       graph, reward, claims, rule, event_reward, expected, outcome, propensity: as there.

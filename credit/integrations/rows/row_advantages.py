@@ -375,9 +375,9 @@ class RowAdvantages:
             is biased where a trace has several. The advantage is multiplied by min(exp(log_ratio), truncate), after
             metrics were taken of it; by 0 at -inf, where the trained policy never acts so. Leave it out where the
             trainer's loss weighs so itself.
-          where: True or False [N], False for rows that fill up the batch; they get 0, enter no baseline, and their ids
-            say nothing. A trace that ran and should not count has the reward NaN instead; a tool's row, which may earn
-            an `event_reward`, has `trainable` 0.
+          where: True or False [N]. False is padding, a row that never ran: it gets 0, and nothing of it counts. True is
+            a row that ran. One that no trained policy decided, as a tool's, has `trainable` 0 in `evidence`: it gets 0,
+            and its `event_reward` counts. A trace that ran and should not count has the reward NaN.
           mask: [N, L], 1 or True at the tokens that the policy wrote, else 0; the result is then spread over them.
 
         Raises:

@@ -140,6 +140,7 @@ def test_claims_whose_presence_follows_the_events_type_are_left_out_by_name() ->
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::credit.ledger.RefusedClaimWarning")
 def test_what_cannot_be_a_control_variate_is_left_out_by_name(worlds: dict[str, Enumerated]) -> None:
     world = worlds["spawn-and"]
     off = world.claim(np.ones(world.n), source="critic", centred=False)

@@ -126,7 +126,7 @@ def test_what_is_no_increment_is_refused_by_name(world) -> None:
     traces, truth, _ = world
     removal = claim(traces.graph, truth, estimand="effect", source="removal")
     normalised = credit.dr_mas(traces.graph, traces.reward)
-    with pytest.warns(credit.ledger.RefusedClaimWarning, match="^1 of 2 claims took no part: 'removal'"):
+    with pytest.warns(credit.ledger.RefusedClaimWarning, match="^1 of 2 claims refused: 'removal'"):
         ledger = compose(traces.graph, traces.reward, [removal, normalised, claim(traces.graph, truth)])
     assert set(ledger.refused) == {"removal", "dr_mas"}
     assert "propensity" in ledger.refused["removal"]

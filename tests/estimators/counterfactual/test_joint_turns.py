@@ -396,7 +396,7 @@ def test_a_ledger_refuses_increments_of_joint_turns(node: list[str]) -> None:
     evidence = {"context": ["q"] * 6, "node": node}
     graph, reward, rows = credit.from_columns(**TEAM, reward=REWARD, evidence=evidence)
     claim = credit.c3(graph, reward, **{name: rows.evidence[name] for name in evidence})
-    with pytest.warns(credit.ledger.RefusedClaimWarning, match="no claim took part, so every .* joint turn"):
+    with pytest.warns(credit.ledger.RefusedClaimWarning, match="1 of 1 claim refused, so no action .* joint turn"):
         ledger = credit.compose(graph, reward, [claim])
     assert "joint turn" in ledger.refused["c3"] and not np.asarray(ledger.claimed).any()
     assert "joint turn" in estimators.control_advantage(graph, reward, [claim]).refused["c3"]
