@@ -159,7 +159,9 @@ class SideComparison(ComparedSides):
             over = " over all tasks" * bool(of_kinds)
             state = judged.says(brief=True).removesuffix(judged.unsure)
             mean = ", means over tasks" * (not (judged.within or judged.of_all) and self._rates_differ(judged))
-            numbers = judged.cannot_tell or f"{state} ({judged.means()}{mean}{judged.of_all}){judged.unsure}"
+            seen = judged.would_be_seen if state == shown() and not judged.unsure else None
+            could = "" if seen is None else f"; a change of {seen} would be" if seen else "; too few tasks to tell"
+            numbers = judged.cannot_tell or f"{state} ({judged.means()}{mean}{judged.of_all}{could}){judged.unsure}"
             said += sentences(f"{judged.metric}{over}: {numbers}")
         why = "outcomes were refused" if refused else self.unweighted
         said += [f"Success is not compared: {why}."] * bool(why)

@@ -77,6 +77,12 @@ def test_tasks_that_alone_could_tell_nothing_are_named_without_numbers() -> None
     assert compared(assemble(runs)).in_short()[0] == "Success: 3 tasks of both are too few to tell."
 
 
+def test_the_head_says_what_change_would_be_shown() -> None:
+    (told, *_) = compared(tickets(np.random.default_rng(6))).in_short()
+    end = " within kinds of task, as 4 tasks of both are too few; a change of 0."
+    assert told.startswith("Success: no change shown (0.") and end in told and told.endswith(" would be).")
+
+
 def test_causes_are_sought_within_kinds_where_few_tickets_have_both_outcomes() -> None:
     """git was named in 3 of 24 logs with tickets, in 14 by their kinds alone: 9 failed and 9 succeeded runs of 96 were
     compared."""
