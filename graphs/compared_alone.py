@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphs.task_means import LEAST_OF_BOTH, LEAST_TASKS
+from graphs.task_means import LEAST_OF_BOTH
 
 __all__ = ["compared_alone", "tasks_alone"]
 
@@ -20,7 +20,7 @@ def compared_alone(first: np.ndarray, second: np.ndarray) -> bool:
     """Whether tasks with traces of both kinds are compared alone.
 
     They are where they have `MOST` of the traces, or tell as much as `LEAST_OF_BOTH` pairs, of which n and m traces are
-    2 n m / (n + m), or where fewer than `LEAST_TASKS` tasks have traces of a kind, so that others tell nothing either.
+    2 n m / (n + m).
 
     Args:
       first, second: how many traces of each kind a task has: int [tasks].
@@ -35,9 +35,8 @@ def compared_alone(first: np.ndarray, second: np.ndarray) -> bool:
     """
     both = (first > 0) & (second > 0)
     pairs = float((2 * first * second / np.maximum(first + second, 1)).sum())
-    few = min(np.count_nonzero(first), np.count_nonzero(second)) < LEAST_TASKS
     some = float((first + second)[both].sum()) >= MOST * float((first + second).sum())
-    return bool(both.any() and (few or some or pairs >= LEAST_OF_BOTH))
+    return bool(both.any() and (some or pairs >= LEAST_OF_BOTH))
 
 
 def tasks_alone(side: np.ndarray, task: np.ndarray) -> np.ndarray:

@@ -20,6 +20,12 @@ __all__ = ["Dealt", "dealt", "flipped"]
 GRID = 4096
 """Steps between the least and the largest sum. Scores are rounded to them, and the test of rounded scores is exact."""
 
+PARTS = 12
+"""Parts of the least difference of scores: those that are whole numbers of one are not rounded to `GRID`.
+
+Mean ranks of ties are halves. Rounded, sums that are equal differed, and p was 0.22 where it is 0.34.
+"""
+
 WORK = 10_000_000
 """Additions of an exact test. Beyond them members are so many that their sum is near enough to normal."""
 
@@ -70,8 +76,12 @@ def dealt(scores: np.ndarray, chosen: np.ndarray, stratum: np.ndarray) -> Dealt:
     ends = [float(score[rank < many_of].sum()), float(score[rank >= size_of - many_of].sum())]
     gaps = np.diff(score)[np.diff(of) == 0]
     step = float(gaps[gaps > 0].min())
-    whole = (ends[1] - ends[0] <= GRID * step) and bool(np.all(np.abs(score / step - np.rint(score / step)) < 1e-6))
-    count = np.rint(score / (step if whole else (ends[1] - ends[0]) / GRID)).astype(np.int64)
+    parts_of_step = np.arange(1, PARTS + 1)
+    in_parts = parts_of_step[:, None] * (score / step)
+    whole = np.all(np.abs(in_parts - np.rint(in_parts)) < 1e-6, axis=1)
+    whole &= parts_of_step * (ends[1] - ends[0]) <= GRID * step
+    counts = in_parts[whole.argmax()] if whole.any() else score * (GRID / (ends[1] - ends[0]))
+    count = np.rint(counts).astype(np.int64)
     numbers, begins = count.tolist(), [0, *(np.flatnonzero(np.diff(of)) + 1).tolist(), len(count)]
     parts = (tuple(numbers[a:b]) for a, b in itertools.pairwise(begins))
     strata = collections.Counter(zip(many_of[rank == 0].tolist(), parts, strict=True))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from credit.metrics.event_costs import Prices, event_costs, prices_of_events
-from credit.metrics.part_costs import COST_WORDS, by_agent, unit_paid
-from graphs.text import amount, apart, percent, printable
+from credit.metrics.part_costs import COST_WORDS, by_agent, part_costs, unit_paid
+from graphs.text import amount, apart, counted, percent, printable
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import event_models
 
@@ -21,13 +21,14 @@ MOST_MODELS = 2
 """Models that are named of one agent, and of all others."""
 
 
-def dearest_agent(traces: Traces, prices: Prices | None = None) -> list[str]:
-    """Which agent takes at least half of the money, and why, in sentences without a full stop; none where none does,
-    few have any, or it is not known.
+def dearest_agent(traces: Traces, prices: Prices | None = None) -> tuple[list[str], list[str]]:
+    """Which agent takes at least half of the money, and why, in sentences without a full stop, and what stands behind
+    them; none where none does, few have any, or it is not known.
 
     Why, a table of prices tells: whether a token of its costs more than one of the others, and whether it would take
     more than an even part at their prices. A price of reads is compared with one of reads, as of each kind of token.
-    Of logged cost its part of the tokens stands there, where all have counts.
+    Of logged cost its part of the tokens stands there, where all have counts. A model of several of the agent's is told
+    that takes most of its money, and a larger part of it than of its traces.
 
     Args:
       traces, prices: as of `part_costs`.
@@ -38,7 +39,7 @@ def dearest_agent(traces: Traces, prices: Prices | None = None) -> list[str]:
       ...     group=["q"] * 3, trace=["a"] * 3, agent=["x", "y", "z"], reward=[1.0] * 3,
       ...     evidence={"money": [3, 1, 1]})
       >>> dearest_agent(rows.traces)
-      ['60 % of the logged cost (3 of 5) went to x']
+      (['60 % of the logged cost (3 of 5) went to x'], [])
     """
     names, agent, parts = by_agent(traces, prices)
     unit = unit_paid(parts)
@@ -46,20 +47,38 @@ def dearest_agent(traces: Traces, prices: Prices | None = None) -> list[str]:
                   for place, (costs, shares) in enumerate(parts) if unit)  # fmt: skip
     some = sum(cost > 0 for cost, *_ in paid)
     if unit == "tokens" or some < FEWEST_PAID or paid[-1][1] < MOST_OF_MONEY:
-        return []
+        return [], []
     own, share, place = paid[-1]
+    whose = printable(names[place], 60)
     shown, total = apart((own, sum(cost for cost, *_ in paid)), amount, 4)
-    told = f"{percent(share)} of the {COST_WORDS[unit]} ({shown} of {total}) went to {printable(names[place], 60)}"
+    told = f"{percent(share)} of the {COST_WORDS[unit]} ({shown} of {total}) went to {whose}"
+    of_model = _by_model(traces, prices, agent == place, whose, unit, share)
     if unit == "money" and prices is not None:
-        why, *more = _why(traces, prices, agent == place, 1 / some)
-        return [f"{told}, {why}", *more]
+        why, *behind = _why(traces, prices, agent == place, 1 / some)
+        return [f"{told}, {why}", *of_model], behind
     tokens = [costs[name] for costs, _ in parts for name in ("tokens", "input_tokens")]
     if any(one.missing for one in tokens) or not (every := sum(one.total or 0.0 for one in tokens)):
-        return [told]
+        return [told, *of_model], []
     of = sum(one.total or 0.0 for one in tokens[2 * place : 2 * place + 2]) / every
     own_models, others = _models(traces, agent == place)
     models = own_models if own_models == others else f"{own_models}; others: {others}"
-    return [f"{told}, for {percent(of)} of the tokens ({models})"]
+    told = f"{told}, for {percent(of)} of the tokens ({models})"
+    return [told, *of_model], []
+
+
+def _by_model(traces: Traces, prices: Prices | None, own: np.ndarray, agent: str, unit: str, share: float) -> list[str]:
+    """Which model of several takes most of the money of an agent, whose events are `own`, bool [events], and in which
+    part of the traces."""
+    names, model = event_models(traces)
+    parts = part_costs(traces, np.where(own, model, len(names)), len(names), prices)
+    dearest = max(range(len(names)), key=lambda one: parts[one][0][unit].total or 0.0)
+    its, trace = parts[dearest][1].get(unit, 0.0), np.asarray(traces.graph.trace_ids)[: traces.sizes.events]
+    acts = np.asarray(traces.graph.action_mask)[: traces.sizes.events] & own
+    some, every = (len(np.unique(trace[of])) for of in (acts & (model == dearest), acts))
+    if not names[dearest] or its < MOST_OF_MONEY * share or its / share <= (1 + ALIKE) * some / max(every, 1):
+        return []
+    of = counted(traces.sizes.traces, "trace")
+    return [f"of all, {percent(its)} went to {printable(names[dearest], 40)} of {agent}, in {some} of {of}"]
 
 
 def _why(traces: Traces, prices: Prices, own: np.ndarray, even: float) -> list[str]:

@@ -13,6 +13,7 @@ from credit.reports.judged_traces import judged_traces
 from credit.reports.part_rates import part_rates
 from credit.reports.task_kinds import every_kind
 from credit.reports.tasks import task_ids
+from credit.reports.unlike_kinds import unlike_kinds
 from graphs.task_means import chance_interval
 from graphs.traces.batch import Traces
 
@@ -51,12 +52,14 @@ class RunsByKind:
       failing: what failed traces are called.
       paid_in: what the cost is known in, in words; "" of none.
       verdict: that which decides who has an outcome; "" where none does.
+      unlike: which fail more often than the others, or less, beyond chance (`unlike_kinds`), in words; "" of none.
     """
 
     kinds: tuple[KindRuns, ...]
     failing: str
     paid_in: str
     verdict: str = ""
+    unlike: str = ""
 
 
 def runs_by_kind(traces: Traces, success_at: float | None = None, prices: Prices | None = None) -> RunsByKind:
@@ -87,4 +90,5 @@ def runs_by_kind(traces: Traces, success_at: float | None = None, prices: Prices
             rate, low, high = (math.nan,) * 3 if (of_all := weighted.rates[i]) is None else of_all[:3]
         rate_, low_, high_ = (None if math.isnan(number) else number for number in (rate, low, high))
         found.append(KindRuns(name, one.traces, one.failed, one.known, rate_, low_, high_, one.cost, one.whole))
-    return RunsByKind(tuple(found), judged.kinds[0], paid_in, weighted.verdict if weighted else "")
+    unlike = unlike_kinds(traces, judged, names, kind).told
+    return RunsByKind(tuple(found), judged.kinds[0], paid_in, weighted.verdict if weighted else "", unlike)

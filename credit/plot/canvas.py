@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import importlib
 import textwrap
 import warnings
@@ -204,21 +203,25 @@ def share_axis(axes: Axes, values: Iterable[float]) -> None:
 
 def grow(figure: Figure) -> None:
     """Make a figure higher until its panels have `SHARE` of its height, and a legend beside them has room."""
-    tried = copy.deepcopy(figure)  # laying out moves panels by hairs
+    places = [(axes, [axes.get_position(which).frozen() for which in (True, False)], axes.get_in_layout())
+              for axes in figure.axes]  # fmt: skip
     for _ in range(9):
-        width, height = tried.get_size_inches()
+        width, height = figure.get_size_inches()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
-            lay_out(tried)
-        legend = max((float(one.get_window_extent().height) for one in tried.legends), default=0.0) / tried.dpi
+            lay_out(figure)
+        legend = max((float(one.get_window_extent().height) for one in figure.legends), default=0.0) / figure.dpi
         if any("collapsed" in str(warning.message) for warning in caught):
             needed = height + legend
         else:
-            needed = max((height - _of_panels(tried)) / (1 - SHARE), legend + PAD)
+            needed = max((height - _of_panels(figure)) / (1 - SHARE), legend + PAD)
         if needed <= height:
             break
-        tried.set_size_inches(width, needed)
-    figure.set_size_inches(*tried.get_size_inches())
+        figure.set_size_inches(width, needed)
+    for axes, (original, active), in_layout in places:  # another layout would begin hairs from where this one ended
+        axes.set_position(original, which="original")
+        axes.set_position(active, which="active")
+        axes.set_in_layout(in_layout)  # which `set_position` ends
 
 
 def _of_panels(figure: Figure) -> float:

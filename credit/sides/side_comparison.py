@@ -158,9 +158,10 @@ class SideComparison(ComparedSides):
         if judged is not None and not judged.is_told:
             over = " over all tasks" * bool(of_kinds)
             state = judged.says(brief=True).removesuffix(judged.unsure)
-            mean = ", means over tasks" * (not (judged.within or judged.shared) and self._rates_differ(judged))
-            which = f"{mean}{f', as {judged.too_few}' * bool(judged.shared)}"
-            numbers = judged.cannot_tell or f"{state} ({judged.means()}{which}){judged.unsure}"
+            mean = ", means over tasks" * (not (judged.within or judged.of_all) and self._rates_differ(judged))
+            seen = judged.would_be_seen if state == shown() and not judged.unsure else None
+            could = "" if seen is None else f"; a change of {seen} would be" if seen else "; too few tasks to tell"
+            numbers = judged.cannot_tell or f"{state} ({judged.means()}{mean}{judged.of_all}{could}){judged.unsure}"
             said += sentences(f"{judged.metric}{over}: {numbers}")
         why = "outcomes were refused" if refused else self.unweighted
         said += [f"Success is not compared: {why}."] * bool(why)
@@ -517,8 +518,7 @@ def _name(metric: str) -> str:
 
 def _numbers(row: SideDifference) -> str:
     """What an outcome did, and whether in these tasks only."""
-    few = f", as {row.too_few}" * bool(row.shared and not row.kind)
-    return f"{row.metric} {row.means()}{few}{f', {only_in(row.tasks)}' * row.in_these}"
+    return f"{row.metric} {row.means()}{row.of_all}{f', {only_in(row.tasks)}' * row.in_these}"
 
 
 def _calls(row: SideDifference) -> str:

@@ -296,16 +296,21 @@ class SideDifference:
         return f"by geometric means {'within kinds of task' if self.within else 'over tasks'}"
 
     def means(self) -> str:
-        """Both means, of which tasks they are where these are not paired, and by what they are weighted."""
-        of = " within kinds of task" if self.within else " over all tasks" * bool(self.shared and not self.kind)
+        """Both means, whether they are within kinds of tasks, and by what they are weighted."""
         by = f", weighted by {self.weighted}" if self.weighted and not self.kind else ""
-        return f"{first_to_second(self.first, self.second)}{of}{by}"
+        return first_to_second(self.first, self.second) + " within kinds of task" * bool(self.within) + by
 
     @property
     def too_few(self) -> str:
         """That the tasks of both sides do not tell alone, in words; "" where there are none."""
         are = "is" if self.shared == 1 else "are"
         return f"{counted(self.shared, 'task')} of both {are} too few" if self.shared else ""
+
+    @property
+    def of_all(self) -> str:
+        """Why its means are of more tasks than those of both sides; "" of those alone, or where there are none."""
+        whole = " over all tasks" * (not self.within)
+        return f"{whole}, as {self.too_few}" if self.shared and not self.kind else ""
 
     @property
     def cannot_tell(self) -> str:

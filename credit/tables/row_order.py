@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "moments_of_places",
+    "numbers_of_turns",
     "order_of_turns",
     "rounds_at_once",
     "rounds_of_places",
@@ -78,8 +79,13 @@ def order_of_turns(rows: Rows, turn: Any, *, stated: bool) -> tuple[bool | None,
     return (True if known else None), ""
 
 
-def _turn_numbers(rows: Rows, turn: Any) -> np.ndarray | None:
-    """The number of the turn of each entered event; None without turns, or where their labels have no order."""
+def numbers_of_turns(rows: Rows, turn: Any) -> np.ndarray | None:
+    """The number of the turn of each entered event; None without turns, or where their labels have no order.
+
+    Args:
+      rows: of the batch.
+      turn: the column, or None.
+    """
     if turn is None:
         return None
     codes, names = factorise("turn", turn)
@@ -218,7 +224,7 @@ def untold_rounds(rows: Rows, turn: Any) -> bool:
     if (context := _contexts(rows)) is not None and untold.any():
         lacks = context < 0
         untold &= np.isin(np.arange(len(untold)), trace[lacks])
-    if untold.any() and (at := _turn_numbers(rows, turn)) is not None:
+    if untold.any() and (at := numbers_of_turns(rows, turn)) is not None:
         untold &= np.isin(np.arange(len(untold)), trace[1:][beside & (at[1:] <= at[:-1])])
     return bool(untold.any())
 
@@ -252,7 +258,7 @@ def untold_order(
         return _said_of_ties(rows, ties(rows, places))
     entered, graph = len(rows.event), rows.names.graph
     trace, agent = (np.asarray(ids)[:entered] for ids in (graph.trace_ids, graph.agent_ids))
-    at = _turn_numbers(rows, turn)
+    at = numbers_of_turns(rows, turn)
     if at is None and len(np.unique(trace)) < entered and are_scattered(trace[np.argsort(rows.names.rows)]):
         return "the order of rows, and those of a trace are scattered over the batch: pass order=, or numbers as turn="
     if not of_agents:

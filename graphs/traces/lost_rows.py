@@ -25,6 +25,8 @@ FEW_PLACES = 1 / 32
 """Up to which part of the places are empty, where they count rows."""
 FEW_ROUNDS, FEW_HERE = 1 / 100, 1 / 8
 """Up to which part of all rounds, and of the traces in one round, agents of a name are out where rows may be lost."""
+HALF = 1 / 2
+"""The same of all rounds where a place is empty, too: a reviewer may be out of every second one."""
 
 
 class Gap(NamedTuple):
@@ -86,7 +88,7 @@ def lost_rows(
         found += empty
     elif empty:
         of_trace = collections.defaultdict(list)
-        for gap, since in _out_of_rounds(trace, agent, name, turn, 1.0):
+        for gap, since in _out_of_rounds(trace, agent, name, turn, HALF):
             of_trace[trace[gap.row]].append((gap, -np.inf if since < 0 else place[since]))
         ends = [(place[hole.row], of_trace[trace[hole.row]]) for hole in empty]
         hits = [gap for end, gaps in ends for gap, since in gaps if since < end <= place[gap.row]]

@@ -235,6 +235,8 @@ def test_a_table_of_outcomes_is_called_by_its_name_and_means_over_tasks_are_said
     told = said("summary", path, *sides, "--rewards", str(table))
     assert told.startswith("In short\nWhat failed, by mine.csv:\n") and " team " not in told
     assert "mine.csv agrees: it passes 0 of 32" in told
-    assert re.search(r"\n  Success: no change shown \(0\.\d+ to 0\.\d+, means over tasks\)\.", told)
+    assert re.search(
+        r"\n  Success: no change shown \(0\.\d+ to 0\.\d+, means over tasks; a change of 0.* would be\)\.", told
+    )
     once = said("summary", *log(tmp_path, (0.7, 0.7), people="people"), "--reward-channel", "thumb")
     assert "means over tasks" not in once.partition("Look at")[0]

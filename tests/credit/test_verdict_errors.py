@@ -279,7 +279,8 @@ def test_of_several_verdicts_the_head_names_first_the_one_that_says_little(tmp_p
 
     call = ["summary", str(log), "--reward-channel", "tests"]
     said = CliRunner().invoke(cli, call, catch_exceptions=False).stdout
-    first, second, beside = said.partition("\nHow verdicts agree with people:\n  ")[2].split("\n  ")[:3]
+    _, head, detail = said.split("\nHow verdicts agree with people:\n  ")
+    (first, *_), (second, beside, *_) = head.split("\n"), detail.split("\n  ")
     assert first.startswith("review says little: it passes 96 % of traces that people reject and 98 % of those ")
     assert first.endswith("; full agreement has 100, a coin 0.")
     assert second.startswith(

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from graphs.dealing import flipped
 from graphs.errors import CreditError
-from graphs.task_means import holm, median_interval
+from graphs.task_means import holm, median_interval, signed_ranks
 from graphs.text import excerpt
 
 __all__ = ["AtRate", "Cell", "cells", "comparisons", "least_seeds", "mean_ranks", "plain", "runs"]
@@ -325,10 +326,8 @@ def _common(of: dict[int, dict[str, Any]]) -> set[float]:
 
 
 def _signed_rank(paired: np.ndarray) -> float:
-    """The p value of Wilcoxon's signed-rank test that paired differences are symmetric around 0."""
-    from scipy.stats import wilcoxon
-
-    return float(wilcoxon(paired).pvalue) if np.any(np.abs(paired) > 0) else 1.0
+    """The exact p value of Wilcoxon's signed-rank test that paired differences are symmetric around 0."""
+    return flipped(signed_ranks(paired[paired != 0].round(12))).p
 
 
 def _cell(

@@ -111,8 +111,8 @@ HELD = {
         "final": "End of the learning curve",
         "events to 90 %": "Events until 90 % is learned",
         "ahead": "Seeds ahead",
-        "p": "P-values of areas, after Holm's correction",
-        "p at one rate": "P-values of areas at one rate, after Holm's correction",
+        "p": "P-values of areas (Holm)",
+        "p at one rate": "P-values of areas at one rate (Holm)",
         **_ANSWERED,
     },
 }

@@ -241,6 +241,8 @@ def _of_kinds(
         stdout().print(words(told), soft_wrap=True)
     else:
         _print_kinds(stdout(), found)
+        if found.unlike:
+            stdout().print(words(found.unlike), soft_wrap=True)
         if rows:
             stdout().print()
             _print_agents_of_kinds(stdout(), rows)

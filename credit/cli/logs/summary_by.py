@@ -223,7 +223,7 @@ def summary(
         left["slowest"], left["failed"], left["succeeded"] = result.slowest, result.failed, result.succeeded
         left["kinds"], left["verdicts"] = result.kinds, [one.as_json() for one in verdicts]
         left["ranked_verdicts"] = [one.as_json() for one in ranked]
-        left["verdicts_by_system"], left["teams_by_system"], left["failed_by_kind"] = systems, teams, of_kinds
+        left["verdicts_by_system"], left["teams_by_system"], left["failed_by_kind"] = systems, teams, " ".join(of_kinds)
         for name in ("tools", "suspects", "endings"):
             left[name] = [_finite(dataclasses.asdict(row)) for row in getattr(result, name)]
         print_json(plain | left)
@@ -237,6 +237,8 @@ def summary(
         rest = [one for one in causes if (one.trace, one.event) not in shown_causes]
         may = any(one.beyond_chance is False for one in rest)
         print_lines(console, f"What {'may have gone' if may else 'else went'} wrong", told_causes(rest))
+        if behind := [(one.name, one.more) for one in head if one.more]:
+            print_facts(console, "In more detail", behind)
         above = " ".join(one.told for one in head)
         beside = [f"{one[0].upper()}{one[1:]}." for one in (teams, systems) if one and one[1:] not in above]
         beside += [f"{end.words}." for end in result.endings if end.words not in above]

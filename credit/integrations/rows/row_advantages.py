@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from credit.doubts_of_log import SAW_ACTION, saw_action
+from credit.doubts_of_log import saw_later
 from credit.integrations.rows.row_columns import (
     SAME,
     as_labels,
@@ -59,6 +59,7 @@ from credit.methods.units_apart import alike_units
 from credit.reports.trace_returns import UNRESOLVED, outweighed
 from credit.tables.column_values import PAID, in_range, lost_to_type, nulls, unlike_indices
 from credit.tables.copied_rows import Copied, copied_rows
+from credit.tables.merged_rollouts import said_of_merged
 from credit.tables.row_order import (
     moments_of_places,
     order_of_turns,
@@ -449,7 +450,10 @@ class RowAdvantages:
             paid_again = again[0] if again else ""
             moments = None if take is None or order is None else moments_of_places(order, take)
             untold = "" if falls else self._untold(batch, at, moments, take)
-            self._check_columns(batch, metrics, trace is not None, falls, paid_again, lost, copied, untold)
+            copies = bool(copied.twice or copied.filling or copied.untold)
+            merged = "" if trace is None or copies else said_of_merged(batch.rows, batch.columns.get("turn"), take)
+            saw = saw_later(batch.graph, batch.evidence, batch.reward) if "value" in self.needs else ""
+            self._check_columns(batch, metrics, trace is not None, falls, paid_again, lost, copied, untold, merged, saw)
         else:
             self.last, metrics = None, no_metrics(rows, self._facts)
             zeros = "" if "event_reward" not in amounts else "; where event_reward is all that was earned, pass zeros"
@@ -481,11 +485,9 @@ class RowAdvantages:
                         "trained policy; expected that of the policy that sampled the row"
                     )
                     self._warn({"alike_policies": text}, stacklevel=3)
-            apart = trace is None and ("turn" in batch.columns or several_agents(batch))
-            doubted = bool(apart or copied.twice or copied.filling or copied.untold) or self._numbers_rounds(
-                batch, at, falls
-            )
-            doubted |= bool(untold or traces_used_again(batch))
+            apart = trace is None and bool("turn" in batch.columns or several_agents(batch))
+            doubted = apart or copies or self._numbers_rounds(batch, at, falls)
+            doubted |= bool(untold or merged or saw or traces_used_again(batch))
             told = trained is not None
             metrics |= condition_unbiased(
                 batch, self._facts, metrics, whole, version_told=told, lost=lost, doubted=doubted
@@ -712,6 +714,8 @@ class RowAdvantages:
         lost: int,
         copied: Copied,
         untold: str,
+        merged: str,
+        saw: str,
     ) -> None:
         """Warn of what the method compares and is absent, and of numbers that it takes for others.
 
@@ -740,7 +744,9 @@ class RowAdvantages:
         for option, names in self._agents_named.items():
             if not batch.of_names[option].any():
                 texts[option] = f"has {option}={','.join(names)}, and no agent of the batch is called so"
-        if falls:
+        if merged:
+            texts["merged"] = f"gets {merged}"
+        elif falls:
             texts["order"] = falls
         rows = len(batch.rows.event)
         if unpaid := metrics.get("credit/unpaid", 0):
@@ -779,8 +785,8 @@ class RowAdvantages:
             texts[f"without {most}"] = f"{'compares' if alone else 'answers'} {of}: {each}"
         if untold:
             texts["untold"] = f"reads {untold}"
-        if "value" in self.needs and saw_action(batch.graph, batch.evidence):
-            texts["saw"] = f"reads value, and {SAW_ACTION}"
+        if saw:
+            texts["saw"] = f"reads value, and {saw}"
         of_agents = np.nan_to_num(batch.columns.get("agent_reward", 0.0))
         if twice := np.count_nonzero((of_agents != 0) & (batch.columns["reward"] != 0)):
             often = f"both are other than 0 in {twice} of {counted(rows, 'row')}"

@@ -87,6 +87,7 @@
   const others = causes.filter((cause) => !findings.some((one) => one.trace === cause.trace && one.event === cause.event));
   const further = others.map((one) => [...prose(sentence(one.told)), " ", by_side(one), opener(one.trace, one.event, "Show it")]);
   section("detail", "In more detail", ...[
+    ...findings.flatMap((one) => listed(`${one.name}:`, one.more.map((line) => prose(line)))),
     ...listed(others.some((one) => one.beyond_chance === false) ? "What may have gone wrong:" : "What else went wrong:", further),
     ...listed("Where the changes come from:", sides ? sides.origins.map((one) => prose(sentence(one))) : []),
     ...listed("But:", sides ? sides.caveats : []),

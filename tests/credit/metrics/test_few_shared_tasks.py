@@ -63,6 +63,7 @@ def test_a_few_shared_tickets_do_not_stand_for_all_outcomes() -> None:
         row = next(row for row in found.rows if row.metric == "success")
         assert (row.paired, row.within, row.shared, sum(row.traces)) == (False, 3, 4, traces.sizes.traces)
         assert "on tasks that both ran" not in found.failed() and row.difference < 0
+        assert not any(of.paired for of in found.kinds), "1 to 0 was of the one shared ticket of a kind"
         assert found.paid_tasks == 0 and (found.paid[0].cost or 0) < (found.paid[1].cost or 0), "of a success"
         told += found.in_short()[0].startswith("v2 is worse than v1 (success 0.")
         assert "within kinds of task, as 4 tasks of both are too few" in found.in_short()[0]
@@ -74,6 +75,12 @@ def test_tasks_that_alone_could_tell_nothing_are_named_without_numbers() -> None
     """ "Success: no change shown (0.333 to 0.333)" was of three tasks."""
     runs = [run_of(f"q{i // 2}", ("v1", "v2")[i % 2], outcome) for i, outcome in enumerate((1.0, 0, 0, 1, 0, 0))]
     assert compared(assemble(runs)).in_short()[0] == "Success: 3 tasks of both are too few to tell."
+
+
+def test_the_head_says_what_change_would_be_shown() -> None:
+    (told, *_) = compared(tickets(np.random.default_rng(6))).in_short()
+    end = " within kinds of task, as 4 tasks of both are too few; a change of 0."
+    assert told.startswith("Success: no change shown (0.") and end in told and told.endswith(" would be).")
 
 
 def test_causes_are_sought_within_kinds_where_few_tickets_have_both_outcomes() -> None:
@@ -93,7 +100,7 @@ def test_all_tasks_are_compared_where_no_kinds_are_stated() -> None:
     task[30:33] = [0, 1, 2]
     row = compare_metric("success", numbered((rows % 3 < 2 - side) * 1.0), side, task, None)
     assert row is not None and (row.paired, row.within, row.tasks, row.traces) == (False, 0, 57, (30, 30))
-    assert row.means().endswith(" over all tasks") and row.too_few == "3 tasks of both are too few"
+    assert row.of_all == " over all tasks, as 3 tasks of both are too few"
 
 
 @pytest.mark.parametrize("kinds", [1, 3])
