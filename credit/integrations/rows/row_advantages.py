@@ -125,7 +125,8 @@ class RowAdvantages:
       strict: whether a batch without the agents, spawns, turns or traces that the method compares, with rows twice or
         out of the order of their turns, without any answer, with a null `event_reward`, one that `where` leaves out of
         a trace, or one that is the outcome again in more traces than by chance, is an error; "warn" warns in every
-        batch. Default: a `MissingColumnWarning` at the first batch with each of these.
+        batch. Default: a `MissingColumnWarning` at the first batch with each of these. One of which most trained rows
+        are refused, or compared with no other trace, is no error: chance may make it.
       options: keyword arguments of the method, such as `eps=1e-4`.
 
     Attributes:
