@@ -117,6 +117,8 @@ class Corpus:
                 stating = {source.name: problem for source in members if (problem := outcomes.problem(source))}
                 yield from stating.values()
                 members = [source for source in members if source.name not in stating]
+            if not members:
+                continue
             options: dict[str, Any] = {"columns": self.columns, "types": self.types} if name == "table" else {}
             attaches = name in ATTACHING
             if attaches:
@@ -125,7 +127,7 @@ class Corpus:
             if name in GROWING:
                 members, copies = without_copied_files(members, older=True)
                 yield from copies
-            items = reader_of(name).read(members, **options) if members else iter(())
+            items = reader_of(name).read(members, **options)
             is_silent = True
             whole = undamaged(items, members, FORMATS[name].holds, self.problems, FORMATS[name].states)
             stated = read_metadata(whole, self.columns, has_groups=has_groups) if name in WITH_METADATA else whole

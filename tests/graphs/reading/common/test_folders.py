@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from graphs.logs import read
+from graphs.logs import found_logs, read
 from graphs.logs.chunks import read_chunks
 from graphs.logs.found_logs import sort_sources
 from graphs.reading.source import Source
@@ -338,3 +338,11 @@ def test_what_prime_rl_trains_on_is_a_copy_of_its_rollouts(tmp_path: Path) -> No
     traces = read(tmp_path)
     assert traces.traces["file"].to_pylist() == [str(whole)] and traces.ignored == (str(copy),)
     assert read(copy).sizes.traces == 1, "alone it is read"
+
+
+def test_a_format_without_files_takes_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ninth of the time of a small log went into damage, words and states of 19 formats that it was not of."""
+    asked, plain = list[list[Source]](), found_logs.undamaged
+    monkeypatch.setattr(found_logs, "undamaged", lambda items, of, *more: asked.append(of) or plain(items, of, *more))
+    write(tmp_path / "a.traj", SWE_AGENT)
+    assert read(tmp_path).sizes.traces == 1 and len(asked) == 1
