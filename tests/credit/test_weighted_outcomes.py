@@ -318,10 +318,14 @@ def test_no_count_of_those_that_people_saw_stands_for_a_system_or_a_kind(tmp_pat
         call = (call[0], str(path), "--reward-channel", "team", *call[1:])
         return CliRunner().invoke(cli, call, catch_exceptions=False).stdout
 
-    head = said("summary").partition("Traces with an outcome")[0]
+    summary = said("summary")
+    head, behind = (
+        summary.partition(of)[2].partition(to)[0] for of, to in (("have none", "\n\n"), ("detail\n", "\n\n"))
+    )
     of = {"v1", "v2", "refund", "search", "code"}
-    rates = dict(re.findall(rf"({'|'.join(of)}) (\d+ % \(95 % interval \d+ to \d+ %\))", head))
-    assert rates.keys() == of and head.count("weighted by qa") == 2 and " of 1" not in head.partition("have none")[2]
+    rates = dict(re.findall(rf"({'|'.join(of)}) (\d+ % \(95 % interval \d+ to \d+ %\))", behind))
+    assert rates.keys() == of and behind.count("weighted by qa") == 2 and " of 1" not in behind
+    assert not of & {*re.findall(r"\w+", head.partition("Traces with an outcome")[0])}
     for rate in rates.values():
         low, high = map(int, re.findall(r"(\d+) to (\d+)", rate)[0])
         assert low <= 30 <= high
