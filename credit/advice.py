@@ -29,6 +29,7 @@ from credit.replay.luck_share import luck_of_log
 from credit.reports.corpus import survey
 from credit.reports.own_outcomes import has_agent_outcomes, said_of_odd
 from credit.reports.trace_returns import precision_notes
+from credit.tables.batch_rows import Rows, as_traces
 from credit.telling_apart import NOTHING_DISTINGUISHES, apart_by_events
 from estimators.composition.increments import states_twice
 from graphs.argument_kinds import checked_kinds
@@ -210,11 +211,11 @@ class Advice:
 
 
 @checked_kinds()
-def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
+def choose(traces: Traces | Rows, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
     """Recommend methods for some logs by the evidence that they hold, and try the training command on them.
 
     Args:
-      traces: what was read.
+      traces: what was read, or the `Rows` of `credit.from_columns`.
       inputs: the paths and reading options that the recommended commands get.
 
     Returns:
@@ -222,7 +223,7 @@ def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
       `command` writes advantages to train on, `report` writes a ledger to read. `trial` states the command's effect.
 
     Raises:
-      CreditError: `traces` is not a `Traces`.
+      CreditError: `traces` is neither.
 
     Examples:
       >>> import credit, json, pathlib, tempfile
@@ -235,6 +236,7 @@ def choose(traces: Traces, *, inputs: Sequence[str] = ("PATH...",)) -> Advice:
       >>> credit.choose(traces, inputs=["log.jsonl"]).command
       'credit assign log.jsonl --method rloo -o advantages.parquet'
     """
+    traces = as_traces(traces)
     branches, baseline, compose = _recommended(traces)
     allowed = {branch.method: branch for branch in branches if branch.method}
     with warnings.catch_warnings():

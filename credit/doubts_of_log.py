@@ -18,18 +18,24 @@ __all__ = [
     "AT_ONE_TIME",
     "BREAKING",
     "OF_PAYMENT",
-    "SAW_ACTION",
+    "SAW_LATER",
     "TURN_GAP",
     "arrays_of",
     "doubts_of_log",
-    "saw_action",
+    "saw_later",
 ]
 
-SAW_ACTION = (
+_SAW_ACTION = (
     "value is q_value at every action that has both, as if it had been computed after the action; expected a value "
     "from before it"
 )
-"""Said where a value is subtracted that knows what was chosen."""
+_SAW_OUTCOME = (
+    "value is what its own trace earned at every action, as if it had been computed after the end; expected a value "
+    "from before the action"
+)
+SAW_LATER = (_SAW_ACTION, _SAW_OUTCOME)
+"""Said where a value is subtracted that knows what was chosen, or how the trace ended."""
+_COMPARED = frozenset({"value", "q_value", "event_reward"})
 
 AT_ONE_TIME = "rewards-at-one-time"
 OF_PAYMENT = frozenset({AT_ONE_TIME, "outcome-again"})
@@ -47,8 +53,8 @@ def doubts_of_log(
     traces: Traces, method: Method, options: Mapping[str, Any], kinds: Collection[str] = BREAKING
 ) -> Iterator[str]:
     """What leaves the bias of a method open, in words: notes of these kinds."""
-    if "value" in method.needs and saw_action(traces.graph, arrays_of(traces)):
-        yield SAW_ACTION
+    if "value" in method.needs and (saw := saw_later(traces.graph, arrays_of(traces), traces.reward)):
+        yield saw
     reads = method.reads_order(options, traces.evidence)
     for note in traces.problems:
         if note.kind in kinds and (reads or note.kind not in _OF_ORDER):
@@ -59,15 +65,40 @@ def doubts_of_log(
 
 
 def arrays_of(traces: Traces) -> dict[str, np.ndarray]:
-    """The evidence that `saw_action` compares."""
-    return {name: traces.evidence[name].array for name in ("value", "q_value") if name in traces.evidence}
+    """The evidence that `saw_later` compares."""
+    return {name: traces.evidence[name].array for name in _COMPARED & traces.evidence.keys()}
 
 
-def saw_action(graph: EventGraph, evidence: Mapping[str, np.ndarray]) -> bool:
-    """Whether two actions or more have both values, which are equal at each and differ among them."""
-    if not {"value", "q_value"} <= evidence.keys():
+def saw_later(graph: EventGraph, evidence: Mapping[str, np.ndarray], reward: Any) -> str:
+    """Which of `SAW_LATER` holds of the values of a batch; "" of none, as where all of them are equal.
+
+    Args:
+      graph: the batch.
+      evidence: `value`, and maybe `q_value` and `event_reward`, [E] each.
+      reward: outcomes, [T].
+    """
+    if "value" not in evidence:
+        return ""
+    n = int(np.count_nonzero(graph.event_mask))
+    known = {name: np.asarray(evidence[name])[:n].astype(np.float64) for name in _COMPARED & evidence.keys()}
+    value, trace = known["value"], np.asarray(graph.trace_ids)[:n]
+    value[~np.asarray(graph.action_mask)[:n]] = np.nan
+    if "q_value" in known and _are_equal(value, known["q_value"], np.zeros(n)):
+        return _SAW_ACTION
+    group, earned = np.asarray(graph.group_ids)[trace], np.asarray(reward)[trace].astype(np.float64)
+    if "event_reward" in known:  # from each event on
+        paid = np.nan_to_num(known["event_reward"]).cumsum()
+        last = np.append(np.flatnonzero(np.diff(trace)), n - 1)
+        earned += np.repeat(paid[last], np.diff(last, prepend=-1)) - np.append(0, paid[:-1])
+    alone = len(np.unique(group)) == len(np.unique(trace))
+    return _SAW_OUTCOME if _are_equal(value, earned, np.zeros(n) if alone else group) else ""
+
+
+def _are_equal(value: np.ndarray, other: np.ndarray, part: np.ndarray) -> bool:
+    """Whether values are equal wherever both are known, and differ within a part."""
+    both = np.isfinite(value) & np.isfinite(other)
+    value, other, part = value[both], other[both], part[both]
+    if not len(value) or np.abs(value - other).max() > 1e-5 * np.ptp(other):
         return False
-    value, of_choice = (np.asarray(evidence[name]) for name in ("value", "q_value"))
-    both = np.isfinite(value) & np.isfinite(of_choice) & np.asarray(graph.action_mask)
-    numbers = value[both]
-    return bool(len(numbers) and np.ptp(numbers) > 0 and np.allclose(numbers, of_choice[both], rtol=1e-6, atol=0))
+    order = np.lexsort((value, part))
+    return bool(((np.diff(value[order]) > 0) & (np.diff(part[order]) == 0)).any())

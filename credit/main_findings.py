@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from credit.doctor.ranked_verdicts import RankedVerdict
-from credit.doctor.verdict_channels import outcome_name
 from credit.doctor.verdict_errors import VerdictErrors
-from credit.methods.absent_outcomes import channels_instead
+from credit.methods.absent_outcomes import by_people, channels_instead
 from credit.reports.leading_cause import LeadingCause
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.outcome_differences import OutcomeDifferences
 from credit.reports.trace_list import has_statuses
 from credit.reports.triage import TOKENS, Triage
+from credit.reports.verdict_channels import outcome_name, own_channel, people_channels
 from credit.sides.other_outcomes import chosen_outcome, other_outcomes
 from credit.sides.side_comparison import SideComparison
 from graphs.text import begin_of, counted, printable
@@ -44,17 +44,19 @@ class MainFinding:
       name: the question that it answers, such as "What failed".
       lines: the answer, a fact each.
       trace, event: to look at; "" without one. A trace alone is one whole.
+      more: what stands behind the answer, told below the head.
     """
 
     name: str
     lines: tuple[str, ...]
     trace: str = ""
     event: str = ""
+    more: tuple[str, ...] = ()
 
     @property
     def told(self) -> str:
-        """The answer in one line."""
-        return " ".join(self.lines)
+        """The answer and what stands behind it, in one line."""
+        return " ".join([*self.lines, *self.more])
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for programs."""
@@ -65,7 +67,7 @@ def main_findings(
     traces: Traces,
     *,
     differing: OutcomeDifferences,
-    of_kinds: str,
+    of_kinds: Sequence[str],
     selected: Sequence[str],
     corrected: Sequence[str],
     causes: Sequence[LeadingCause],
@@ -74,7 +76,7 @@ def main_findings(
     ranked: Sequence[RankedVerdict],
     by_system: str,
     lost: Sequence[str],
-    dearest: str,
+    dearest: tuple[Sequence[str], Sequence[str]],
     compared: SideComparison | None,
 ) -> list[MainFinding]:
     """What failed, of which traces that is known, what changed, what went wrong most, what a verdict is worth, what was
@@ -82,7 +84,8 @@ def main_findings(
 
     Of more than `MOST` these give way, the first named first: where to look first, a third cause, where time goes, what
     was lost, what a verdict is worth, a second cause. Of failed and succeeded traces a cause stands here if it is
-    beyond chance, or of one side alone; without any, one line says so.
+    beyond chance, or of one side alone; without any, one line says so. Where one of these kinds is unknown, errors of a
+    tool come first that rose beyond chance from one side to the other: others may be a step of the work.
 
     Args:
       traces: what was read.
@@ -102,44 +105,57 @@ def main_findings(
     change = [] if compared is None else compared.in_short()
     changed = by_system or ("" if compared is None else compared.by_verdict(certain=True))
     others = other_outcomes(traces, None if compared is None else compared.sides, changed)
-    failed = _failed(traces, differing, triaged, compared, corrected, of_kinds, changed)
+    failed, behind = _failed(traces, differing, triaged, compared, corrected, of_kinds, changed)
     named = f"What failed, by {printable(traces.outcome, AGENT)}" if traces.outcome else "What failed"
-    found = [(0, _finding(named, failed if change else [*failed, others]))]
+    n, given = int(np.isfinite(traces.reward).sum()), traces.by_people.get(own_channel(traces), 0)
+    named += f" ({by_people(n, given)})" * (0 < given < n)
+    found = [(0, _finding(named, failed, more=[*behind, others]))]
     if selected:
         found.append((0, _finding("Traces with an outcome", selected)))
     if compared is not None and change:
         where = (_sentence(more) for more in (compared.by_team(), compared.in_time) if more)
-        found.append((1, _finding(f"What changed {compared.sides.change}", [*change, *where, others])))
+        found.append((1, _finding(f"What changed {compared.sides.change}", [*change, *where])))
     if triaged.unsure:
-        found.append((2, _finding("What went wrong most", triaged.look_first())))
+        most, *behind = triaged.look_first()
+        found.append((2, _finding("What went wrong most", [most], more=behind)))
     causes = [one for one in causes if one.beyond_chance is not False or one.one_side]  # others are told below
+    failing = () if compared is None else compared.failing
+    rose = {one.tool for one in failing if one.share.stands_out and one.share.rises}
+    causes.sort(key=lambda one: one.beyond_chance is not None or one.tool not in rose)
+    rising = sum(one.beyond_chance is None and one.tool in rose for one in causes)
     for place, one in enumerate(causes):
         told = [_sentence(one.told()), "" if one.one_side else _by_side(one.of_sides, triaged, compared)]
-        name = "Only on one side" if one.one_side else "What else went wrong" if place else "What went wrong most"
+        name = "What else went wrong" if place > rising else "What went wrong most"
+        if one.one_side:
+            name = "Only on one side"
+        elif compared and place < rising:
+            name = f"What went wrong more in {compared.sides.heads[1]}"
         gives_way = (2, 2, 4) if one.beyond_chance else (2, 5, 7)
         found.append((gives_way[min(place, 2)], _finding(name, told, one.trace, one.event)))
     swap, run = differing.swap
     if swap and not any(one.beyond_chance for one in causes):  # which may be why
         found.append((2, _finding("What may have gone wrong", [_sentence(swap)], run)))
     both = [one for one in verdicts if not one.good.all() and one.good.any()]
-    both.sort(key=lambda one: (one.found is not True, one.name in traces.by_people))  # the outcome before others
+    people = people_channels(traces)
+    both.sort(key=lambda one: (one.found is not True, one.name in people))  # the outcome before others
     of = next(iter(both), None)
     little = [one for one in ranked if one.worth_telling or not both][:1]
     name, against = next(((one.name, one.against) for some in (both, little) for one in some), ("", ""))
-    outcome = against or chosen_outcome(traces) or "the outcome" * (name in traces.by_people)
-    sure = not outcome or outcome in {*traces.by_people, against, "the outcome"}
+    outcome = against or chosen_outcome(traces) or "the outcome" * (name in people)
+    sure = not outcome or outcome in {*people, against, "the outcome"}
     worth = [f"{one.in_short(sure)}." for one in little]
     if of is not None:
         worth = [*(_several(both, traces, sure) if len(both) > 1 else [of.in_short(outcome, sure)]), *worth]
     if worth:
         worth += [_sentence(changed)] if changed else []
-        first, second = (f"{printable(of, 60)}{' (by people)' * (of in traces.by_people)}" for of in (name, outcome))
+        first, second = (f"{printable(of, 60)}{' (by people)' * (of in people)}" for of in (name, outcome))
         agrees = "verdicts agree" if len(both) > 1 else f"{first} agrees"
         of_which = "verdicts are" if len(both) > 1 else "a verdict is"
         head = f"How {agrees} with {second}" if outcome else f"What {of_which} worth"
-        found.append((3, _finding(head, worth)))
-    if told := [_sentence(one) for one in (dearest, *lost) if one]:
-        found.append((4, _finding("What it costs" if dearest else "What was lost", told)))
+        found.append((3, _finding(head, worth[:1], more=worth[1:])))
+    told, behind = ([_sentence(one) for one in some if one] for some in ([*dearest[0], *lost], dearest[1]))
+    if told:
+        found.append((4, _finding("What it costs" if dearest[0] else "What was lost", told, more=behind)))
     if triaged.slowest:
         found.append((4, _finding("Where time goes", [_sentence(triaged.slowest)])))
     if look := _look_first(causes, triaged, compared):
@@ -148,8 +164,10 @@ def main_findings(
     return [found[i][1] for i in kept]
 
 
-def _finding(name: str, lines: Iterable[str], trace: str = "", event: str = "") -> MainFinding:
-    return MainFinding(name, tuple(filter(None, lines)), trace, event)
+def _finding(
+    name: str, lines: Iterable[str], trace: str = "", event: str = "", more: Iterable[str] = ()
+) -> MainFinding:
+    return MainFinding(name, tuple(filter(None, lines)), trace, event, tuple(filter(None, more)))
 
 
 def _sentence(text: str) -> str:
@@ -181,10 +199,10 @@ def _failed(
     triaged: Triage,
     compared: SideComparison | None,
     corrected: Sequence[str],
-    of_kinds: str,
+    of_kinds: Sequence[str],
     changed: str,
-) -> list[str]:
-    """How many traces failed, of each side and kind of task; else what went wrong in them.
+) -> tuple[list[str], list[str]]:
+    """How many traces failed, or what went wrong in them; and of each side and kind of task.
 
     Beside a corrected rate, sides and kinds say whose counts they are. Where outcomes were refused no rate is told.
     """
@@ -195,18 +213,18 @@ def _failed(
     if without == n:
         unknown = "No trace has an outcome: which failed is not known."
         others = [_sentence(instead)] if (instead := channels_instead(traces)) else []
-        return [_went_wrong(traces, triaged), *opening, unknown, *others]
+        return [_went_wrong(traces, triaged), *opening, unknown, *others], []
     if differing.refused:
-        return [*opening, *[_went_wrong(traces, triaged)] * (not np.isnan(differing.equal))]
+        return [*opening, *[_went_wrong(traces, triaged)] * (not np.isnan(differing.equal))], []
     sides = f"{sides}." if compared is not None and (sides := compared.failed()) else ""
     if corrected:
         judge = chosen_outcome(traces) or printable(traces.outcome or "the outcome", AGENT)
         judge = f"By {judge}{', which changed' * (f' {judge} ' in changed)}"
-        sides, of_kinds = f"{judge}: {sides}" * bool(sides), f"{judge}, f{of_kinds[1:]}" * bool(of_kinds)
-    told = [*opening, *corrected, sides, of_kinds]
+        sides, of_kinds = f"{judge}: {sides}" * bool(sides), [f"{judge}, {one[0].lower()}{one[1:]}" for one in of_kinds]
+    told = [*opening, *corrected[:2], *of_kinds[1:]]
     if without and not np.isnan(differing.equal):
         told += [f"{without} of {counted(n, 'trace')} have no outcome.", _went_wrong(traces, triaged)]
-    return told
+    return told, [*corrected[2:], sides, *of_kinds[:1]]
 
 
 def _went_wrong(traces: Traces, triaged: Triage) -> str:

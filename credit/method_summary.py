@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from credit.doubts_of_log import AT_ONE_TIME, OF_PAYMENT, SAW_ACTION, TURN_GAP, doubts_of_log
+from credit.doubts_of_log import AT_ONE_TIME, OF_PAYMENT, SAW_LATER, TURN_GAP, doubts_of_log
 from credit.methods.absent_outcomes import action_counts, left_out
 from credit.methods.method_row import Method, Seen
 from credit.methods.published import find_method
@@ -112,7 +112,7 @@ class Summary:
         kinds = {*OF_PAYMENT, TURN_GAP} - ({AT_ONE_TIME} if untold.total() else set())  # the sentence on order has it
         self.doubts |= dict.fromkeys(doubts_of_log(*of_order[:3], kinds))
         if "value" in arrays:
-            self.doubts.pop(SAW_ACTION, None)
+            self.doubts = {said: None for said in self.doubts if said not in SAW_LATER}
         rounds = rounds_of_log(traces).read(*reads_rounds(*of_order[1:3], {*traces.evidence, *arrays}))
         # A fitted critic has a value between the rows of a round.
         last_gains = 0 if "value" in arrays else rounds.several
@@ -315,8 +315,8 @@ class Summary:
         doubts = self._doubts(method, options)
         if unbiased and (doubts or self.doubts):
             unbiased, why, doubts = None, "; ".join([*doubts, *self.doubts]), []
-        elif SAW_ACTION in self.doubts:
-            doubts = [*doubts, SAW_ACTION]
+        else:
+            doubts = [*doubts, *(said for said in SAW_LATER if said in self.doubts)]
         if not unbiased:
             lines.append(f"  the policy gradient {'may be biased' if unbiased is None else 'is biased'}: {why}")
         lines += [f"  {counted(count, 'action')} of these: {why}" for why, count in plain["uncompared"].items()]

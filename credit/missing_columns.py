@@ -1,4 +1,4 @@
-"""What a method compares or reads, and a batch does not tell: columns in which all is alike, an order nobody stated."""
+"""What a method compares or reads, and nobody tells it: columns all alike, an untold order, rewards left out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from credit.doubts_of_log import SAW_ACTION, TURN_GAP, arrays_of, doubts_of_log, saw_action
+from credit.doubts_of_log import SAW_LATER, TURN_GAP, arrays_of, doubts_of_log, saw_later
 from credit.methods.units_apart import alike_in_log, alike_in_rows
 from credit.values_at_once import Rounds, reads_rounds, rounds_of_log
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from graphs.event_graph import EventGraph
     from graphs.traces.batch import Traces
 
-__all__ = ["RowsTold", "missing_in_log", "missing_in_rows", "missing_in_rows_of"]
+__all__ = ["RowsTold", "missing_in_log", "missing_in_rows", "missing_in_rows_of", "rewards_forgotten"]
 
 
 class RowsTold(Protocol):
@@ -27,6 +27,10 @@ class RowsTold(Protocol):
     @property
     def graph(self) -> EventGraph:
         """The batch."""
+
+    @property
+    def reward(self) -> np.ndarray:
+        """The outcomes."""
 
     @property
     def untold(self) -> str:
@@ -51,9 +55,9 @@ def missing_in_log(traces: Traces, name: str, method: Method, options: Mapping[s
     alike = alike_in_log(traces, method.columns_with(options))
     untold = reads_untold(name, traces_untold(traces, method, options, traces.evidence))
     doubts = doubts_of_log(traces, method, options, {TURN_GAP})
-    gaps = [f"{name} reads the order of turns, and {gap}" for gap in doubts if gap != SAW_ACTION]
+    gaps = [f"{name} reads the order of turns, and {gap}" for gap in doubts if gap not in SAW_LATER]
     saw, rounds, given = (
-        saw_action(traces.graph, arrays_of(traces)),
+        saw_later(traces.graph, arrays_of(traces), traces.reward),
         rounds_of_log(traces),
         {*traces.evidence, *options},
     )
@@ -87,7 +91,7 @@ def missing_in_rows_of(result: Credit, names: RowsTold, given: Mapping[str, np.n
       ['turn_baseline compares by the turn, and every trace has one turn']
       >>> values = [credit.gae(graph, reward, value=np.full(graph.num_events, 0.5), lambda_=x) for x in (0.5, 1.0)]
       >>> at_once = dataclasses.replace(rows.names, at_once=(1, 0))
-      >>> [len(missing_in_rows_of(result, at_once, {"value": None})) for result in values]
+      >>> [len(missing_in_rows_of(result, at_once, {"value": np.full(4, 0.5)})) for result in values]
       [1, 0]
     """
     from credit.methods.registry import METHODS  # it loads every method, and `credit validate` needs none
@@ -104,6 +108,21 @@ def missing_in_rows_of(result: Credit, names: RowsTold, given: Mapping[str, np.n
     return _of_rows(names, given, result.source, method, options, {*method.columns} - unsure)
 
 
+def rewards_forgotten(result: Credit, earned: np.ndarray | None) -> int:
+    """How many events have a reward that a method takes, and that a direct call did not pass.
+
+    Args:
+      result: of a method on the batch.
+      earned: float [E], the rewards at events.
+    """
+    from credit.methods.registry import METHODS  # it loads every method, and `credit validate` needs none
+
+    method = METHODS.get(result.source)
+    if earned is None or not result.unpaid or (method is not None and method.outcome_alone):
+        return 0
+    return int(np.count_nonzero(np.nan_to_num(earned)))
+
+
 def _of_rows(
     names: RowsTold,
     given: Mapping[str, np.ndarray],
@@ -114,7 +133,7 @@ def _of_rows(
 ) -> list[str]:
     alike = alike_in_rows(names.graph, columns)
     untold = f"{name} reads {names.untold}" if names.untold and method.reads_order(options, given) else ""
-    saw = saw_action(names.graph, given)
+    saw = saw_later(names.graph, given, names.reward)
     return _said(name, method, alike, untold, saw, Rounds(*names.at_once), options, {*given, *options})
 
 
@@ -123,7 +142,7 @@ def _said(
     method: Method,
     alike: Mapping[str, str],
     untold: str,
-    saw: bool,
+    saw: str,
     rounds: Rounds,
     options: Mapping[str, Any],
     given: Collection[str],
@@ -132,10 +151,6 @@ def _said(
     return [
         *(f"{name} compares by the {column}, and {words}" for column, words in alike.items()),
         *([untold] if untold else []),
-        *(
-            [f"{name} reads value, and {SAW_ACTION}"]
-            if saw and "value" in method.needs and "value" not in options
-            else []
-        ),
+        *([f"{name} reads value, and {saw}"] if saw and "value" in method.needs and "value" not in options else []),
         *([f"{name} {said}"] if said else []),
     ]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from credit.doctor.selected_outcomes import deciding_verdict
 from credit.metrics.event_costs import Prices
 from credit.metrics.failed_costs import FailedCost, failed_cost
 from credit.metrics.success_costs import SuccessCost, success_costs
 from credit.metrics.trace_costs import costs_of_traces
 from credit.metrics.trace_metrics import success_of_traces
+from credit.reports.deciding_verdict import deciding_verdict
 from credit.reports.trace_numbers import TraceMetric
 from credit.sides.weighted_outcomes import weighted_outcomes
 from graphs.traces.batch import Traces

@@ -153,6 +153,7 @@ class Credit:
       repeats: bool [E], events that have the number of an earlier one, as all actions of a joint turn have that of the
         turn, so that a sum over the trace would count it again; None where no event can.
       batch: uint32, `batch_fingerprint` of the graph that it was computed on; None if unknown.
+      unpaid: whether the method takes rewards at events and was called without them.
 
     Examples:
       >>> import credit
@@ -176,6 +177,7 @@ class Credit:
     batch: Array | None = None
     repeats: Array | None = None
     outcome_mask: Array | None = None
+    unpaid: bool = dataclasses.field(default=False, metadata={"static": True})
 
     @property
     def advantage(self) -> Array:

@@ -18,6 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 import jax
 import numpy as np
 
+from estimators.base import Credit
 from estimators.compared_ids import numbered, refuse_wide
 from estimators.kept_functions import kept_compiled
 from graphs.argument_kinds import Hint, hints_of, is_number, is_whole
@@ -107,7 +108,7 @@ def checked_options(method: Callable[P, R]) -> Callable[P, R]:
     Refused are options outside their bounds or outside the choices of their annotation, arguments of another type than
     their annotation, evidence that has not one entry for each event or trace, and integers beyond 32 bits. Ids beyond
     32 bits are numbered instead. Lists of numbers and arrays of other libraries become NumPy arrays. Arguments with
-    another annotation pass unchecked, but for `BOUNDS`.
+    another annotation pass unchecked, but for `BOUNDS`. The result tells whether rewards at events were passed.
 
     The decorator goes above `jax.jit`, which would hide the values. Signature, docstring and name stay the method's.
 
@@ -145,8 +146,12 @@ def checked_options(method: Callable[P, R]) -> Callable[P, R]:
         if not _COMPARED.isdisjoint(arguments):
             arguments |= _numbered_evidence(arguments)
         positional = [arguments[name] for name, _ in zip(names, args, strict=False)]
-        checked_method: Callable[..., R] = compiled
-        return checked_method(*positional, *args[len(names) :], **{name: arguments[name] for name in kwargs})
+        checked_method: Callable[..., Any] = compiled
+        result = checked_method(*positional, *args[len(names) :], **{name: arguments[name] for name in kwargs})
+        if isinstance(result, Credit) and "event_reward" in names:
+            unpaid = all(arguments.get(name) is None for name in ("event_reward", "row_reward"))
+            result = dataclasses.replace(result, unpaid=unpaid)
+        return typing.cast(R, result)
 
     return checked
 

@@ -43,8 +43,8 @@ NO_EVENTS, UNREAD_OUTCOME = "no-events", "unread-outcome"
 _INFORMATION = frozenset(
     {NO_EVENTS, UNREAD_OUTCOME, "same-file", "several-rewards", "category-score", "repeated-run", "repeated-header",
      "repeated-lines", "repeated-rows", "groups-of-some", "retyped-rewards", "unfinished-task", "unfinished-line",
-     "foreign-files", "invalidated", RUN_ERROR, RUN_LIMIT, "earlier-outcome", "attached-orphans", "cut-short",
-     "outside-caller", "time-unit", "times-of-ends", "cache-beside", "made-calls",
+     "foreign-files", "other-table", "invalidated", RUN_ERROR, RUN_LIMIT, "earlier-outcome", "attached-orphans",
+     "cut-short", "outside-caller", "time-unit", "times-of-ends", "cache-beside", "made-calls",
      "lone-subagent", "missing-subagent", "near-key", "unread-columns", UNREAD_METADATA,
      "unnamed-agent", "unordered-rows",
      "untold-outcomes", "worded-outcomes", "several-versions", "outcome-again", "some-without-group",

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from credit.cli import cli
-from credit.integrations import RowAdvantages
+from credit.integrations import MissingColumnWarning, RowAdvantages
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "tutorials"
 BLOCK = re.compile(r"^```(\w+)(?: title=\"([\w.]+)\")?\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -107,7 +107,8 @@ def test_the_part_that_is_refused_is_of_trained_rows_with_a_reward() -> None:
     assert result.metrics["credit/refused"] == pytest.approx(1 / 3)
     frozen = RowAdvantages("rloo")(**ids, reward=rewards, evidence={"trainable": [1, 1, 0, 1]})
     assert not frozen.valid[2] and frozen.metrics["credit/refused"] == 0
-    kept = RowAdvantages("dr_mas")(**ids, reward=rewards)
+    with pytest.warns(MissingColumnWarning, match="compares only 0 of 3 trained rows: no other trace to compare with"):
+        kept = RowAdvantages("dr_mas")(**ids, reward=rewards)
     assert kept.valid[2] and kept.advantages[2] == pytest.approx(1, abs=1e-5)
     page = " ".join((FOLDER / "in-your-trainer.md").read_text().split())
     assert "as of `rloo` in a group of one, where `dr_mas` keeps the outcome." in page

@@ -9,11 +9,12 @@ log are scored over all decisions that a policy chose:
     answered    = the share of decisions that have a number; the others enter no score
 
 Let h be the log before a decision. If E[A | h, choice] = D + f(h) for some f, the slope is 1 up to the error of the
-draw, because E[D | h] = 0. Noise in A lowers the correlation. Intervals are 95 % ones of Student's t, with errors of
-leaving out one group of traces at a time: groups are independent of each other. Those of the correlation are made of
-its Fisher transform, those of the sign of its log odds, so that none leaves the range of its score. All methods see the
-same logs. A difference of two methods is over the decisions that both answer, of signs over those at which neither is
-0: else a method gains by silence. Its intervals have the errors of leaving out one group for both at once.
+draw, because E[D | h] = 0. Noise in A lowers the correlation; a number that is added to all A does not. Intervals are
+95 % ones of Student's t, with errors of leaving out one group of traces at a time: groups are independent of each
+other. Those of the correlation are made of its Fisher transform, those of the sign of its log odds, so that none leaves
+the range of its score. All methods see the same logs. A difference of two methods is over the decisions that both
+answer, of signs over those at which neither is 0: else a method gains by silence. Its intervals have the errors of
+leaving out one group for both at once.
 
 Evidence is true: values of states and of choices are those of the world. Of a method that compares alternatives in a
 context (`context`, `node`), each decision is a context of `ALTERNATIVES` messages that the policy draws, the logged one
@@ -33,6 +34,7 @@ import numpy as np
 
 from credit.bench.own_worlds import HEAVY, TEAMS, own_world, shown_world
 from credit.bench.refusals import why_refused
+from credit.bench.rounding import are_equal
 from credit.bench.signs import root_mean_square, signs
 from credit.methods.own_functions import own_name
 from credit.methods.running import Request, missing_evidence, run
@@ -40,6 +42,7 @@ from credit.tables.columns import from_columns
 from estimators.base import Reason
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
+from graphs.task_means import alike
 from graphs.worlds import HeavyTailed, TeamWorld
 
 if TYPE_CHECKING:
@@ -134,6 +137,7 @@ class Difference(NamedTuple):
 
     The ends of the 95 % interval are NaN where these lie in fewer than `LEAST_GROUPS` `groups`, or the two methods
     differ in fewer than `LEAST_APART`; all is NaN where a score is not defined. `group_size` is traces of a group.
+    `offset` is whether correlations are equal, and advantages differ by an offset, which these do not see.
     """
 
     method: str
@@ -146,6 +150,7 @@ class Difference(NamedTuple):
     groups: int
     decisions: int
     group_size: int
+    offset: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -385,11 +390,13 @@ def differences(one: Scored, first: Scored) -> list[Difference]:
     """
     pair = _paired(one, first)
     who = (one.match.method, first.match.method, one.match.world)
-    return [
-        Difference(*who, name, *_difference(pair[:, pair[0, :, of] > 0], score), int(np.sum(pair[0, :, of] > 0)),
-                   int(pair[0, :, of].sum()), one.match.group_size)
-        for score, (name, of) in enumerate(zip(SCORES, (0, 0, 6), strict=False))
-    ]  # fmt: skip
+    found = []
+    for score, (name, of) in enumerate(zip(SCORES, (0, 0, 6), strict=False)):
+        ends = _difference(pair[:, pair[0, :, of] > 0], score)
+        counts = int(np.sum(pair[0, :, of] > 0)), int(pair[0, :, of].sum())
+        offset = name == "correlation" and are_equal(*ends) and _are_offset(pair)
+        found.append(Difference(*who, name, *ends, *counts, one.match.group_size, offset))
+    return found
 
 
 def _paired(one: Scored, first: Scored) -> np.ndarray:
@@ -408,6 +415,12 @@ def _difference(pair: np.ndarray, score: int) -> tuple[float, float, float]:
     if pair.shape[1] >= LEAST_GROUPS and apart >= LEAST_APART:
         half = float(_half(np.subtract(*_scores(whole - pair)))[score])
     return middle, middle - half, middle + half
+
+
+def _are_offset(pair: np.ndarray) -> bool:
+    """Whether the mean squares of two methods' advantages, over their variances, differ: [2, groups, 8]."""
+    n, a, _, aa, *_ = np.moveaxis(pair.sum(axis=1), -1, 0)
+    return not alike(*(aa / (aa - a * a / n)))
 
 
 def _terms(a: np.ndarray, d: np.ndarray) -> np.ndarray:

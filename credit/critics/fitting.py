@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from credit.critics.fitted_critic import Critic, critic_data, padded_dense, predict_by, require_extra
+from credit.tables.batch_rows import Rows, as_traces
 from graphs.argument_kinds import checked_kinds
 from graphs.atomic import locked, made_folder
 from graphs.event_graph import Array
@@ -41,7 +42,7 @@ MOST_ROLES = 32  # roles that get a column of their own; the rest share none
 
 @checked_kinds()
 def fit_critic(
-    traces: Traces,
+    traces: Traces | Rows,
     *,
     dense: Array | None = None,
     settings: Settings | None = None,
@@ -55,7 +56,7 @@ def fit_critic(
     """Fit a critic on logged traces: select it on validation tasks and evaluate it on test tasks.
 
     Args:
-      traces: what `credit.read` returns.
+      traces: what was read, or the `Rows` of `credit.from_columns`.
       dense: float [E, d] or [real events, d], your own features of each event, such as an embedding of its text.
       settings: `estimators.critic.train.Settings`.
       replays: learn from the runs of a "value" plan too, evidence `value` and `replays` of `credit replay`. The n runs
@@ -78,7 +79,7 @@ def fit_critic(
     Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=["q", "q"], trace=["a", "b"], reward=[1.0, 0.0])
-      >>> credit.fit_critic(rows.traces)
+      >>> credit.fit_critic(rows)
       Traceback (most recent call last):
           ...
       graphs.errors.CreditError: outcomes in 1 task; expected 3 or more, to train, to stop and to judge on
@@ -90,7 +91,7 @@ def fit_critic(
     from estimators.critic.train import Settings
     from estimators.critic.validation import cross_fit, validate_signs
 
-    settings = Settings() if settings is None else settings
+    traces, settings = as_traces(traces), Settings() if settings is None else settings
     roles = tuple(dict.fromkeys(traces.agents["role"].to_pylist()))[:MOST_ROLES]
     padded = None if dense is None else padded_dense(traces, dense)
     columns = 0 if padded is None else padded.shape[1]

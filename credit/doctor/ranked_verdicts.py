@@ -15,20 +15,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from credit.doctor.ranking_interval import ranking_interval
-from credit.doctor.verdict_channels import held_against, with_outcomes
+from credit.doctor.ranking_interval import ranking_interval, weighted_ranking
 from credit.doctor.verdict_errors import MOST_WRONG, plain_verdict
 from credit.reports.compared_kinds import compared_kinds
+from credit.reports.deciding_verdict import stands_for
 from credit.reports.judged_traces import JudgedTraces, enough_within, judged_traces
 from credit.reports.ranks import mean_ranks
 from credit.reports.task_kinds import every_kind
 from credit.reports.tasks import task_ids
+from credit.reports.verdict_channels import PEOPLE, held_against, says, with_outcomes
 from graphs.dealing import dealt
 from graphs.task_means import LEAST_TASKS, LEVEL
 from graphs.text import percent, printable
 from graphs.traces.batch import Traces
 
 __all__ = ["Given", "RankedVerdict", "ranked_verdicts"]
+
+Ranking = Callable[[np.ndarray], tuple[float, float, float, int]]
 
 
 class Given(NamedTuple):
@@ -59,9 +62,11 @@ class RankedVerdict:
       misled: failed traces above the median of succeeded ones, the greatest number first: int [n].
       failed: how many failed traces have a number.
       within: what two traces are both of: a "task", on one side, or a "kind of task"; "" for any two.
-      against: the reward by which traces failed and succeeded (`reference_channel`); "" for the outcome.
+      against: the reward by which traces failed and succeeded (`held_against`); "" for the outcome.
       given: what failed traces, and succeeded ones, got on both sides, where these were compared.
       chosen: whether its number decided beyond chance which traces have an outcome, so that others may rank otherwise.
+      weighted: the verdict by which those with an outcome stand for all (`stands_for`), where it did; "" elsewhere, and
+        where too few are known.
     """
 
     name: str
@@ -76,11 +81,17 @@ class RankedVerdict:
     against: str = ""
     given: Mapping[str, Given] = dataclasses.field(default_factory=dict)
     chosen: bool = False
+    weighted: str = ""
+
+    @property
+    def untold(self) -> bool:
+        """Whether how it ranks all traces is not known."""
+        return self.chosen and not self.weighted
 
     @property
     def found(self) -> bool | None:
         """Whether it surely says little, as of `VerdictErrors`; None where traces do not tell."""
-        if self.chosen:
+        if self.untold:
             return None
         if 2 * (1 - self.high) > MOST_WRONG:
             return True
@@ -89,7 +100,7 @@ class RankedVerdict:
     @property
     def worth_telling(self) -> bool:
         """Whether it says little, may say nothing, or changed with the side beyond chance."""
-        return bool(self.found or self.chosen or self.low <= 0.5 or any(one.stands_out for one in self.given.values()))
+        return bool(self.found or self.untold or self.low <= 0.5 or any(one.stands_out for one in self.given.values()))
 
     def told(self) -> str:
         """The sentences on it."""
@@ -97,7 +108,7 @@ class RankedVerdict:
 
     def of_all(self) -> str:
         """How well it ranks all traces."""
-        few = "; these traces are too few to be sure" * (self.found is None and not self.chosen)
+        few = "; these traces are too few to be sure" * (self.found is None and not self.untold)
         return f"{printable(self.name, 60)} {self._ranks(few)}"
 
     def in_short(self, sure: bool) -> str:
@@ -107,21 +118,24 @@ class RankedVerdict:
           sure: as of `plain_verdict`.
         """
         name = printable(self.name, 60)
-        plain = name if self.chosen else plain_verdict(name, self.found, sure, beats_coin=self.low > 0.5)
+        plain = name if self.untold else plain_verdict(name, self.found, sure, beats_coin=self.low > 0.5)
         told = f"{plain} {self._ranks()}"
         return ". ".join(filter(None, (told, self.by_side())))
 
     def _ranks(self, few: str = "") -> str:
-        sure, by = few, printable(self.against, 60)
+        sure = few
         if not math.isnan(self.low):
             sure = f" (95 % interval {100 * self.low:.0f} to {percent(self.high)}, {self.tasks} tasks){few}"
-        good, bad = (f"trace that {by} passes", "one that it rejects") if by else ("succeeded trace", "a failed one")
+        sure += f", weighted by {self.weighted}" * bool(self.weighted)
+        good, bad, it = "succeeded trace", "a failed one", "they reject" if self.against == PEOPLE else "it rejects"
+        if self.against:
+            good, bad = f"trace that {says(self.against, 'pass')}", f"one that {it}"
         of = f"the same {self.within}" if self.within else "any task"
         return (
             f"ranks a {good} above {bad} of {of} in {percent(self.chance)} of pairs{sure}. "
             "A perfect verdict has 100 %, a coin 50 %"
             + ". Which traces have an outcome depends on this number: of all, it may rank otherwise"
-            * self.chosen
+            * self.untold
         )
 
     def by_side(self) -> str:
@@ -139,7 +153,7 @@ class RankedVerdict:
         sides = {head: None if math.isnan(chance) else chance for head, chance in self.of_sides.items()}
         return {"name": self.name, **numbers, "tasks": self.tasks, "within": self.within,
                 "against": self.against, "of_sides": sides, "given": given,
-                "found": self.found, "told": self.told()}  # fmt: skip
+                "weighted": self.weighted, "found": self.found, "told": self.told()}  # fmt: skip
 
 
 def ranked_verdicts(
@@ -147,8 +161,8 @@ def ranked_verdicts(
 ) -> list[RankedVerdict]:
     """How well each channel of more than two values ranks traces, where outcomes have two; the worst first.
 
-    They are held against the outcome, or against what people say where there is such a `reference_channel`. Compared
-    are traces of one task and side or system, where enough tasks have both kinds; else of one kind of task; else any.
+    They are held against the outcome, or a reference of people (`held_against`). Compared are traces of one task and
+    side or system, where enough tasks have both kinds; else of one kind of task; else any.
 
     Args:
       traces: what was read.
@@ -179,6 +193,11 @@ def ranked_verdicts(
             continue
         value, of_sides = number[judged.rows], {}
         within, rank = _ranking(known, judged, value)
+        verdict, of_all = (stands_for(known) if chosen else None) or ("", np.zeros(0))
+        if not np.isfinite(of_all).any():
+            verdict = ""
+        else:
+            within, rank = "", _weighted(known, judged, value, of_all)
         chance, low, high, tasks = rank(np.ones(len(value), bool))
         for i, head in enumerate(heads):
             of_sides[head] = rank(sides[judged.rows] == i)[0]
@@ -186,13 +205,23 @@ def ranked_verdicts(
         above = bad[number[bad] > np.median(good)]
         misled = above[np.argsort(-number[above], kind="stable")]
         found.append(RankedVerdict(name, chance, low, high, tasks, of_sides, misled, len(bad), within=within,
-                                   against=held.against, chosen=bool(chosen)))  # fmt: skip
+                                   against=held.against, chosen=bool(chosen), weighted=verdict))  # fmt: skip
     return sorted(found, key=lambda one: one.high if math.isfinite(one.high) else 1 + one.chance)
 
 
-def _ranking(
-    traces: Traces, judged: JudgedTraces, value: np.ndarray
-) -> tuple[str, Callable[[np.ndarray], tuple[float, float, float, int]]]:
+def _weighted(traces: Traces, judged: JudgedTraces, value: np.ndarray, weight: np.ndarray) -> Ranking:
+    """`_ranking` of any two of all traces for which those with an outcome stand."""
+    task, good = task_ids(traces)[judged.rows], judged.succeeded[judged.rows]
+
+    def among(some: np.ndarray) -> tuple[float, float, float, int]:
+        some = some & (good | judged.failed[judged.rows])
+        found = weighted_ranking(value[some], good[some], weight[judged.rows][some], task[some])
+        return *found, len(np.unique(task[some]))
+
+    return among
+
+
+def _ranking(traces: Traces, judged: JudgedTraces, value: np.ndarray) -> tuple[str, Ranking]:
     """What two traces that are compared are both of, and the chance of some of `judged.rows`, its ends and tasks."""
     rows, (names, kind) = judged.rows, every_kind(traces)
     if judged.unit is not None:

@@ -13,7 +13,6 @@ import numpy as np
 
 from credit.doctor.ranked_verdicts import RankedVerdict, ranked_verdicts
 from credit.doctor.team_work import TeamWork
-from credit.doctor.verdict_channels import verdict_channels
 from credit.doctor.verdict_errors import MOST_WRONG, VerdictErrors, verdict_errors
 from credit.doctor.verdicts import FAILED_TRACES, NO_VERDICT, Suspicion, collusion, drift
 from credit.reports.corpus import Survey, survey
@@ -21,6 +20,7 @@ from credit.reports.judged_traces import judged_traces
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import TraceMetric, of_whole_traces
+from credit.reports.verdict_channels import verdict_channels
 from estimators.base import Credit, Reason
 from graphs.errors import CreditError, expect
 from graphs.task_means import holm

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from credit.doctor.prevalence import corrected_errors
-from credit.doctor.verdict_channels import outcome_name, reference_channel, said_yes, verdict_channels
 from credit.doctor.youden_interval import youden_interval
+from credit.reports.prevalence import corrected_errors
 from credit.reports.tasks import task_ids
+from credit.reports.verdict_channels import held_against, outcome_name, said_yes, says
 from graphs.task_means import LEAST_TASKS, LEVEL
 from graphs.text import apart, part_of, percent, printable
 from graphs.traces.batch import Traces
@@ -69,7 +69,7 @@ class VerdictErrors:
       both: the sum of these.
       systems: the same of each system that the log states, where it states several.
       interval: of 1 less the sum (`youden_interval`).
-      against: the reward by which traces failed and succeeded (`reference_channel`); "" for the outcome.
+      against: the reward by which traces failed and succeeded (`held_against`); "" for the outcome.
       by_outcome: the same, held against the outcome, where `against` is another; None elsewhere.
       judged: of all traces with a verdict, those without an outcome too: int [m].
       passes: which of these it passes: bool [m].
@@ -230,7 +230,7 @@ class VerdictErrors:
             parts = " and ".join(f"{percent(share)} of {kind}" for share, kind in shares if math.isfinite(share))
             if not parts:
                 return f"{'passes' if passed + succeeded == refused else 'rejects'} no trace with an outcome"
-            return f"passes {parts} (of all {len(self.judged)}, weighted by its verdict)"
+            return f"passes {parts} (of {len(self.judged)} that it judged, weighted by its verdict)"
         good = part_of(succeeded - refused, succeeded, right, rejects)
         return f"passes {part_of(passed, failed, bad)} and {good}"
 
@@ -280,8 +280,9 @@ def kinds_by(against: str) -> tuple[str, str]:
     Args:
       against: the reward by which they are; "" for the outcome.
     """
-    by = printable(against, 60)
-    return (f"traces that {by} rejects", f"that {by} passes") if by else ("failed traces", "succeeded ones")
+    if not against:
+        return "failed traces", "succeeded ones"
+    return f"traces that {says(against, 'reject')}", f"that {says(against, 'pass')}"
 
 
 def plain_verdict(name: str, found: bool | None, sure: bool, in_part: bool = False, beats_coin: bool = False) -> str:
@@ -305,7 +306,7 @@ def plain_verdict(name: str, found: bool | None, sure: bool, in_part: bool = Fal
 
 def verdict_errors(traces: Traces, success_at: float | None = None, *, by_outcome: bool = False) -> list[VerdictErrors]:
     """The errors of each channel of verdicts, the one that is surely wrong most often first. Where the outcome is held
-    against a reference (`reference_channel`), all are, the outcome first.
+    against a reference (`held_against`), all are, the outcome first.
 
     Verdicts and outcomes have two values, or are 0 or 1; other channels are left out. Of n traces of a kind, n_g of
     task g, the bounds are those of Clopper and Pearson for n² / Σ n_g² traces: runs of one task may all be misjudged
@@ -331,26 +332,21 @@ def verdict_errors(traces: Traces, success_at: float | None = None, *, by_outcom
       >>> verdict_errors(rows.traces)
       []
     """
-    outcome, task, channels = np.asarray(traces.reward, np.float64), task_ids(traces), verdict_channels(traces)
-    against, own = reference_channel(traces), outcome_name(traces)
-    beside: dict[str, VerdictErrors] = {}
+    channels, outcome, against, least, judged_by = held_against(traces, success_at)
+    task, own, beside = task_ids(traces), outcome_name(traces), dict[str, VerdictErrors]()
     if by_outcome:
-        channels.pop(against, None)
-        against = ""
-    if against:
+        against, outcome, least = "", judged_by, success_at
+        channels = {name: of for name, of in channels.items() if name != own}
+    elif against:
         beside = {one.name: one for one in verdict_errors(traces, success_at, by_outcome=True)}
-        channels = {own: outcome[: traces.sizes.traces]} | channels
-        outcome = channels.pop(against).astype(np.float64)
     stated = np.array([name or "" for name in traces.traces["system"].to_pylist()], object)
     found = []
     for name, verdict in channels.items():
         judged = np.flatnonzero(np.isfinite(verdict))
         known = np.isfinite(outcome[judged])
         passes, good = said_yes(verdict[judged]), said_yes(outcome[judged[known]])
-        if success_at is not None and not against:
-            good = outcome[judged[known]] >= success_at
-        elif success_at is not None and name == own:
-            passes = verdict[judged] >= success_at
+        if least is not None:
+            good = outcome[judged[known]] >= least
         if not known.any() or good is None or passes is None:
             continue
 

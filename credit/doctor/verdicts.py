@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from credit.doctor.verdict_channels import verdict_channels
 from credit.metrics.message_contents import text_ids
 from credit.reports.compared_kinds import models_and_systems
 from credit.reports.judged_traces import judged_traces
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.tasks import task_ids
+from credit.reports.verdict_channels import verdict_channels
 from graphs.dealing import dealt
 from graphs.distinct_columns import distinct_columns
 from graphs.traces.batch import Traces

@@ -129,12 +129,12 @@ def _step_numbers(batch: Batch, chosen: Credit, others: Mapping[str, Credit], *,
     numbers = noise_number(chosen) | alignments(chosen, others)
     if not ledger:
         return numbers
-    from credit.ledger import compose
+    from credit.ledger.composition import ledger_of
 
     claims = {result.source: result for result in (chosen, *others.values())}
     names = batch.columns.get("role", batch.columns.get("agent"))
     roles = None if names is None else [str(name) for name in _plain(names)]
-    whole = compose(batch.graph, batch.reward, list(claims.values()), event_reward=batch.rows.event_reward)
+    whole = ledger_of(batch.graph, batch.reward, list(claims.values()), event_reward=batch.rows.event_reward)
     return numbers | ledger_numbers(whole, roles, batch.rows.event)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 
 from credit.laws.trial_batches import LEAST
 from graphs.errors import CreditError
@@ -59,10 +60,22 @@ class LawReport:
         """Whether no law is broken, and none is untried."""
         return not self.broken and not self.untried
 
-    def __str__(self) -> str:
+    @property
+    def rows(self) -> tuple[tuple[str, str, str], ...]:
+        """Law, answer and why, in words; the laws that were not tried for one reason are one row."""
         words = {True: "holds", False: "BROKEN", None: "-"}
-        width = max((len(result.law) for result in self.results), default=0)
-        lines = [f"{r.law:{width}}  {words[r.passed]:6}  {r.detail}".rstrip() for r in self.results]
+        several = Counter(result.detail for result in self.untried)
+        first: dict[str, LawResult] = {}
+        for result in self.results:
+            first.setdefault(result.detail if result.untried else result.law, result)
+        return tuple(
+            (one.law if several[one.detail] < 2 else f"{several[one.detail]} laws", words[one.passed], one.detail)
+            for one in first.values()
+        )
+
+    def __str__(self) -> str:
+        width = max((len(law) for law, _, _ in self.rows), default=0)
+        lines = [f"{law:{width}}  {answer:6}  {why}".rstrip() for law, answer, why in self.rows]
         sizes = f", in groups of {self.group_size} traces" if self.group_size > LEAST else ""
         return "\n".join([f"laws of {self.method}{sizes}", *lines, *self.unmeasured])
 

@@ -19,7 +19,7 @@ Entries add up to the reward bit for bit, in any order (`estimators.composition.
 
 from credit.ledger.account import Ledger
 from credit.ledger.channels import Channel, annealed, by_indicator, channel, depart, indicator, kimi_parl, sharp
-from credit.ledger.composition import compose
+from credit.ledger.composition import RefusedClaimWarning, compose
 from credit.ledger.entries import Entries, Totals
 from credit.ledger.other_rewards import OtherRewardsWarning
 from credit.ledger.reconciling import ContradictionError
@@ -40,6 +40,7 @@ __all__ = [
     "Ledger",
     "OtherRewardsWarning",
     "Reconcile",
+    "RefusedClaimWarning",
     "Rule",
     "Shares",
     "Signal",

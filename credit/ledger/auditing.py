@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from credit.ledger import Ledger, compose
-from credit.ledger.composition import check_claim
+from credit.ledger import Ledger
+from credit.ledger.composition import check_claim, ledger_of
 from credit.tables.advantages import event_columns
 from estimators.base import Credit
 from estimators.composition.increments import NotComposableError, as_increment
@@ -144,7 +144,7 @@ def audit(graph: EventGraph, reward: Array, claims: Mapping[str, Credit], *, led
     for name, claim in claims.items():
         check_claim(graph, f"claim {name!r}", claim)
     if ledger is None:
-        ledger = compose(graph, reward, list(claims.values()))
+        ledger = ledger_of(graph, reward, list(claims.values()))
     trace, total = np.asarray(graph.trace_ids), np.asarray(reward, np.float64)
     scored = np.asarray(graph.trace_mask) & np.isfinite(total)
     total = np.where(scored, total, 0)

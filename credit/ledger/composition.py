@@ -30,8 +30,13 @@ from graphs.errors import CreditError, expect
 from graphs.event_graph import Array, EventGraph
 from graphs.floats import at_least_float32
 from graphs.invariants import validate_ids
+from graphs.text import counted
 
-__all__ = ["Balance", "check_claim", "compose", "partitioned"]
+__all__ = ["Balance", "RefusedClaimWarning", "check_claim", "compose", "ledger_of", "partitioned"]
+
+
+class RefusedClaimWarning(UserWarning):
+    """A ledger refuses a claim that was passed to it, or a part of it."""
 
 
 @checked_kinds()
@@ -74,6 +79,9 @@ def compose(
       `Ledger`. Traces whose entries are outside the range of exact arithmetic are left out, `Ledger.refused_traces`.
       A claim of other rewards than the ledger's is an `OtherRewardsWarning` and in `Ledger.other_rewards`.
 
+    Warns:
+      RefusedClaimWarning: a claim is refused, or a part of it, and why.
+
     Raises:
       CreditError: an argument of another type or shape; `expected` or `outcome` of a trace with a reward that is not
         finite; a claim of another batch; under rule "reconcile",
@@ -91,6 +99,41 @@ def compose(
       >>> ledger = credit.compose(graph, reward, [credit.claim(graph, amount, estimand="increment", source="critic")])
       >>> print(ledger.expected[:2], ledger.increments[:4], ledger.unexplained[:2])
       [0. 1.] [ 0.5   0.25 -0.5   0.  ] [ 0.25 -0.5 ]
+    """
+    ledger = ledger_of(
+        graph,
+        reward,
+        claims,
+        rule=rule,
+        event_reward=event_reward,
+        expected=expected,
+        outcome=outcome,
+        propensity=propensity,
+    )
+    if refused := {name: why for name, why in ledger.refused.items() if name not in ledger.scales}:
+        of = counted(len(refused.keys() | {claim.source for claim in ledger.claims}), "claim")
+        so = "" if np.asarray(ledger.claimed).any() else ", so no action has an entry"
+        why = "; ".join(why if repr(name) in why else f"{name!r}: {why}" for name, why in refused.items())
+        text = f"{len(refused)} of {of} refused{so}: {why}"
+        warnings.warn(text, RefusedClaimWarning, stacklevel=3)  # the caller, past the check of arguments
+    return ledger
+
+
+def ledger_of(
+    graph: EventGraph,
+    reward: Array,
+    claims: Sequence[Credit],
+    *,
+    rule: Rule | None = None,
+    event_reward: Array | None = None,
+    expected: Array | None = None,
+    outcome: Array | None = None,
+    propensity: Array | None = None,
+) -> Ledger:
+    """As `compose`, without a warning of refused claims: for reports that name each.
+
+    Args:
+      graph, reward, claims, rule, event_reward, expected, outcome, propensity: as there.
     """
     rule = Increments() if rule is None else rule
     expect("rule", rule, (Increments, Reconcile, Shares), "credit.ledger.Increments(), Reconcile() or Shares()")
@@ -141,7 +184,7 @@ def compose(
         stated_start=expected is not None,
     )
     for why in foreign.values():
-        warnings.warn(why, OtherRewardsWarning, stacklevel=3)  # the caller, past the check of arguments
+        warnings.warn(why, OtherRewardsWarning, stacklevel=4)  # the caller of `compose`, past the check of arguments
     return dataclasses.replace(ledger, other_rewards=foreign)
 
 

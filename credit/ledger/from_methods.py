@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from credit.ledger.channels import channel
-from credit.ledger.composition import compose
+from credit.ledger.composition import ledger_of
 from credit.ledger.rules import Increments, Reconcile, Rule, Shares
 from credit.ledger.signal import Condition, Signal
 from credit.ledger.sums import weighted_claim, weighted_sum
@@ -76,7 +76,7 @@ def compose_claims(
     for name in exact:
         if name not in claims:
             raise CreditError(f"exact names {name!r}; expected one of the claims, {', '.join(claims)}")
-    return compose(
+    return ledger_of(
         traces.graph,
         total_of(traces) if total is None else total,
         tuple(claims.values()),

@@ -133,6 +133,7 @@ def run(
     unused = unused_rewards(method, rewarded(traces), own_outcome=credit.own_outcome)
     if unused and "event_reward" not in arguments:
         warnings.warn(unused, UnusedRewardsWarning, stacklevel=3)
+        credit = dataclasses.replace(credit, unpaid=False)  # it was said
     return credit
 
 

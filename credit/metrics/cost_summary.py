@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,8 +21,11 @@ from graphs.event_types import EventType
 from graphs.structure.decision_kinds import KIND_NAMES, decision_kind
 from graphs.structure.host_ids import among, ranked
 from graphs.traces.batch import Traces
-from graphs.traces.event_models import event_models
+from graphs.traces.event_models import embeddings, event_models
 from graphs.traces.record import UNLOGGED_CALLS
+
+if TYPE_CHECKING:
+    from credit.reports.triage import Workload
 
 __all__ = [
     "OF_TOOLS",
@@ -32,10 +36,12 @@ __all__ = [
     "cost_rows",
     "cost_units",
     "group_costs",
+    "paid_by_agent",
     "rows_of_trace",
     "said_of_traces",
     "stated_sums",
     "total_costs",
+    "with_paid",
 ]
 
 OF_TOOLS = "calls of tools, no model"
@@ -190,6 +196,7 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
     logged = np.where(several[trace], own, logged)
     if "model" in parts:
         of_tools = among(np.asarray(graph.event_type)[:n], (EventType.TOOL_CALL,)) & ~np.asarray(graph.action_mask)[:n]
+        of_tools &= ~embeddings(traces)
         logged_fees = np.where(of_tools, np.nan_to_num(own), 0.0)
         logged, own = (np.where(of_tools & np.isfinite(cost), 0.0, cost) for cost in (logged, own))
     called = ToolCalls.of(traces) if by == "trace" else ToolCalls(traces, of_team=False)
@@ -234,6 +241,37 @@ def cost_rows(traces: Traces, by: str = "agent", prices: Prices | None = None) -
         return -(of["money"] or of["logged_money"]), -of["tokens"], -of["events"]
 
     return sorted(rows, key=dearest)
+
+
+def paid_by_agent(traces: Traces, prices: Prices | None = None) -> dict[str, dict[str, Amount]]:
+    """Of each agent's name its "money", or where there is none at all its "logged_money"; nothing without either.
+
+    Args:
+      traces, prices: as of `cost_rows`.
+
+    Examples:
+      >>> import credit
+      >>> _, _, asked = credit.from_columns(
+      ...     group=["q"], trace=["a"], agent=["x"], reward=[1.0], evidence={"money": [3]})
+      >>> paid_by_agent(asked.traces)
+      {'x': {'logged_money': Amount(total=3.0, missing=0)}}
+    """
+    rows = cost_rows(traces, "agent", prices)
+    name = next((name for name in ("money", "logged_money") if any(row.sums()[name].total for row in rows)), "")
+    return {row.unit: {name: row.sums()[name]} for row in rows if name}
+
+
+def with_paid(agents: Sequence[Workload], paid: dict[str, dict[str, Amount]]) -> list[dict[str, Any]]:
+    """The work of agents with what each was paid, as plain data.
+
+    Args:
+      agents: of `triage`.
+      paid: of `paid_by_agent`.
+    """
+    return [
+        dataclasses.asdict(row) | {name: dataclasses.asdict(one) for name, one in paid.get(row.agent, {}).items()}
+        for row in agents
+    ]
 
 
 def _of_a_call(

@@ -19,9 +19,9 @@ from credit.reports.trace_numbers import TeamFacts
 from graphs.errors import CreditError
 from graphs.event_types import EventType
 from graphs.structure.host_ids import among
-from graphs.text import near_names, printable
+from graphs.text import near_names, printable, rounds_away
 from graphs.traces.batch import Traces
-from graphs.traces.event_models import event_models
+from graphs.traces.event_models import embeddings, event_models
 from graphs.traces.record import UNLOGGED_CALLS
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "is_priced",
     "price_gaps",
     "price_names",
+    "prices_of_events",
     "read_prices",
     "stated_costs",
     "token_counts",
@@ -150,9 +151,7 @@ def event_costs(
     )
     money, least, kinds = np.full(n, np.nan), np.zeros(n), None
     if prices is not None:
-        names, model = price_names(traces, prices)
-        of_model = np.array([_of(prices.models.get(name, Price(math.nan, math.nan))) for name in names])
-        of_input, of_output, of_cached, of_written = of_model[model].T / MILLION
+        of_input, of_output, of_cached, of_written = prices_of_events(traces, prices).T
         cached, written = (
             np.nan_to_num(token_counts(traces, name, of_team=of_team, hidden=False))
             for name in ("cached_tokens", "cache_write_tokens")
@@ -176,6 +175,22 @@ def event_costs(
     known = {"tokens": np.nan_to_num(own_tokens), "input_tokens": np.nan_to_num(own_read), "money": least}
     known["seconds"] = seconds.least
     return EventCosts(tokens, read, called.astype(np.float64), seconds.event, money, known, kinds)
+
+
+def prices_of_events(traces: Traces, prices: Prices) -> np.ndarray:
+    """What a token costs by the model of each event, NaN without a row: read, generated, from a cache, and into one.
+
+    Args:
+      traces: what was read.
+      prices: of models.
+
+    Returns:
+      float64 [events, 4].
+    """
+    names, model = price_names(traces, prices)
+    of_model = np.array([_of(prices.models.get(name, Price(math.nan, math.nan))) for name in names])
+    of_events: np.ndarray = of_model[model] / MILLION
+    return of_events
 
 
 def price_names(traces: Traces, prices: Prices) -> tuple[list[str], np.ndarray]:
@@ -234,7 +249,8 @@ class PriceGaps(NamedTuple):
     Attributes:
       unpriced: models of actions that have no price; "" for actions with counts whose model the log does not state.
       cached_as_input: models whose tokens from a cache are priced as others.
-      cached_unstated: models whose tokens from a cache have a lower price, and of which no event states such a count.
+      cached_unstated: models whose tokens from a cache have a lower price, and of which no event states such a count;
+        at that price, what they read would cost less in the four digits of their money.
       written_as_input: models whose tokens into a cache are priced as others.
       cached_beside: models of calls with more tokens from and into a cache than were read, which are to have them all.
       requested: how many calls have the price of which requested name, and the model that answered.
@@ -291,8 +307,11 @@ def price_gaps(traces: Traces, prices: Prices) -> PriceGaps:
 
     cached = traces.evidence.get("cached_tokens")
     silent = {*model[paid].tolist()} - {*([] if cached is None else model[cached.mask[: len(model)]].tolist())}
-    priced = {names[i]: prices.models[names[i]] for i in sorted(silent) if names[i] in prices.models}
-    unstated = [name for name, price in priced.items() if _of(price)[2] < price.input]
+    priced = {i: prices.models[names[i]] for i in sorted(silent) if names[i] in prices.models}
+    costs = event_costs(traces, prices)
+    read, money = (np.bincount(model, of, len(names)) for of in (costs.least["input_tokens"], costs.least["money"]))
+    less = {i: (_of(price)[2] - price.input) * read[i] / MILLION for i, price in priced.items()}
+    unstated = [names[i] for i in priced if less[i] < 0 and not rounds_away(less[i], money[i], 4)]
     of_cache = np.zeros(len(model))
     for name in ("cached_tokens", "cache_write_tokens"):
         of_cache += np.nan_to_num(token_counts(traces, name, hidden=False))
@@ -312,9 +331,9 @@ def price_gaps(traces: Traces, prices: Prices) -> PriceGaps:
     priced_names = prices.models.keys() - {DEFAULT}
     bare = paid & (asked == np.array(answered)[own]) & np.array([name in priced_names for name in names])[model]
     unnamed = [f"{count:,} of {name}" for name, count in sorted(collections.Counter(asked[bare].tolist()).items())]
-    read, written = as_input("cached_tokens", "cached_input"), as_input("cache_write_tokens", "cache_write")
-    unused_rows, same = [_unused(*one) for one in unused], as_logged(traces, event_costs(traces, prices).money)
-    return PriceGaps(unpriced, read, unstated, written, beside, requested, unnamed, defaulted, unused_rows, same)
+    cheap, written = as_input("cached_tokens", "cached_input"), as_input("cache_write_tokens", "cache_write")
+    unused_rows, same = [_unused(*one) for one in unused], as_logged(traces, costs.money)
+    return PriceGaps(unpriced, cheap, unstated, written, beside, requested, unnamed, defaulted, unused_rows, same)
 
 
 def as_logged(traces: Traces, money: np.ndarray) -> bool:
@@ -342,8 +361,10 @@ def _of(price: Price) -> tuple[float, ...]:
 
 
 def _paid(traces: Traces, tokens: np.ndarray, read: np.ndarray) -> np.ndarray:
-    """Whether each real event is an action that may cost money: bool [events]. One of 0 tokens costs none anywhere."""
-    paid: np.ndarray = np.asarray(traces.graph.action_mask)[: traces.sizes.events] & ~((tokens == 0) & (read == 0))
+    """Whether each real event is an action, or an embedding, that may cost money: bool [events]. One of 0 tokens costs
+    none anywhere."""
+    acts = np.asarray(traces.graph.action_mask)[: traces.sizes.events] | embeddings(traces)
+    paid: np.ndarray = acts & ~((tokens == 0) & (read == 0))
     return paid
 
 

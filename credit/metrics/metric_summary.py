@@ -99,8 +99,10 @@ def metric_means(traces: Traces, metrics: dict[str, TraceMetric], by: MetricUnit
             some = known & told
             of_task = of_all if some.all() else np.unique(task[rows][some], return_inverse=True)[1]
             numbers = np.bincount(of_task, value[some]) / np.bincount(of_task) if some.any() else np.zeros(0)
-            single = metric == "success" and len(numbers) == some.sum()
+            single = metric == "success" and len(numbers) == some.sum() and bool(np.isin(numbers, (0, 1)).all())
             interval, without = mean_of_tasks(numbers, single=single)
+            if metric == "success":  # a weighted part of few may lie beyond
+                interval = interval._replace(mean=min(max(interval.mean, 0.0), 1.0))
             if (known & ~told).any():
                 spread = mean_over_tasks(value, known, task[rows], ~told)
                 interval, without = interval._replace(mean=spread, low=math.nan, high=math.nan), OF_UNTOLD

@@ -9,7 +9,7 @@ import numpy as np
 
 from credit.metrics.cost_summary import Amount, amounts
 from credit.metrics.event_costs import MOST_UNPRICED_TOKENS, Prices, event_costs, is_priced, token_counts
-from graphs.text import amount, apart, at_least, percent, printable
+from graphs.text import amount, at_least, percent
 from graphs.traces.batch import Traces
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
     "PAID_IN",
     "Costs",
     "agents_paid",
-    "dearest_agent",
+    "by_agent",
     "part_costs",
     "told_amount",
     "told_cost",
@@ -36,11 +36,6 @@ PAID_IN: tuple[Literal["money", "logged_money", "tokens"], ...] = ("money", "log
 """What a cost is told in, the first that is known."""
 LEAST_PART = 0.05
 """Part of a cost from which a few words tell it."""
-MOST_OF_MONEY = 0.5
-"""Part of the money from which `dearest_agent` names an agent, of at least `FEWEST_PAID`."""
-FEWEST_PAID = 3
-
-
 Costs = tuple[dict[str, Amount], dict[str, float]]
 """By name, of `COST_WORDS`: the sums over some events, and their parts of the sums over all, where all is known; of
 money, where all but `MOST_UNPRICED_TOKENS` of the tokens have some."""
@@ -106,42 +101,22 @@ def agents_paid(traces: Traces, prices: Prices | None = None) -> tuple[str, dict
       >>> agents_paid(rows.traces)
       ('tokens generated', {'x': 0.75, 'y': 0.25})
     """
-    names, parts = _by_agent(traces, prices)
+    names, _, parts = by_agent(traces, prices)
     if not (unit := unit_paid(parts)):
         return "", {}
     each = [costs[unit].total or 0.0 for costs, _ in parts]
     return COST_WORDS[unit], {name: of / sum(each) for name, of in zip(names, each, strict=True)}
 
 
-def dearest_agent(traces: Traces, prices: Prices | None = None) -> str:
-    """Which agent takes at least half of the money, in words; "" where none does, few have any, or it is not known.
+def by_agent(traces: Traces, prices: Prices | None) -> tuple[list[str], np.ndarray, list[Costs]]:
+    """Names of agents, the place there of that of each event, int [events], and `part_costs` of each.
 
     Args:
       traces, prices: as of `part_costs`.
-
-    Examples:
-      >>> import credit
-      >>> _, _, rows = credit.from_columns(
-      ...     group=["q"] * 3, trace=["a"] * 3, agent=["x", "y", "z"], reward=[1.0] * 3,
-      ...     evidence={"money": [3, 1, 1]})
-      >>> dearest_agent(rows.traces)
-      '60 % of the logged cost (3 of 5) went to x'
     """
-    names, parts = _by_agent(traces, prices)
-    unit = unit_paid(parts)
-    paid = sorted((costs[unit].total or 0.0, shares.get(unit, 0.0), name)
-                  for name, (costs, shares) in zip(names, parts, strict=True) if unit)  # fmt: skip
-    if unit == "tokens" or sum(cost > 0 for cost, *_ in paid) < FEWEST_PAID or paid[-1][1] < MOST_OF_MONEY:
-        return ""
-    own, share, name = paid[-1]
-    shown, total = apart((own, sum(cost for cost, *_ in paid)), amount, 4)
-    return f"{percent(share)} of the {COST_WORDS[unit]} ({shown} of {total}) went to {printable(name, 60)}"
-
-
-def _by_agent(traces: Traces, prices: Prices | None) -> tuple[list[str], list[Costs]]:
     names, which = np.unique(np.array(traces.agents["name"].to_pylist(), object).astype(str), return_inverse=True)
     agent = which[np.asarray(traces.graph.agent_ids)[: traces.sizes.events]]
-    return names.tolist(), part_costs(traces, agent, len(names), prices)
+    return names.tolist(), agent, part_costs(traces, agent, len(names), prices)
 
 
 def told_cost(costs: dict[str, Amount], shares: dict[str, float]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from credit.metrics.counted_runs import counted_runs
 from credit.metrics.event_costs import Prices
+from credit.reports.deciding_verdict import deciding_verdict
 from credit.reports.durations import begins
 from credit.reports.judged_traces import judged_traces
 from graphs.traces.batch import Traces
@@ -48,6 +49,7 @@ class RunsByDay:
       kinds: what failed and succeeded traces are called.
       paid_in: what the cost is known in, in words; "" of none.
       undated: traces of which the log states no date.
+      verdict: that which decides who has an outcome; "" where none does.
     """
 
     periods: tuple[Period, ...]
@@ -55,6 +57,7 @@ class RunsByDay:
     kinds: tuple[str, str]
     paid_in: str
     undated: int
+    verdict: str = ""
 
 
 def runs_by_day(traces: Traces, success_at: float | None = None, prices: Prices | None = None) -> RunsByDay:
@@ -82,4 +85,5 @@ def runs_by_day(traces: Traces, success_at: float | None = None, prices: Prices 
     begun = (f"{at:%Y-%m-%d %H:00}"[: None if step == HOUR else 10] for at in dates)
     periods = tuple(Period(at, *one) for at, one in zip(begun, counted, strict=True))
     name = "hour" if step == HOUR else "day"
-    return RunsByDay(periods, name, judged.kinds, paid_in, len(begin) - len(dated))
+    verdict, _ = deciding_verdict(traces) or ("", None)
+    return RunsByDay(periods, name, judged.kinds, paid_in, len(begin) - len(dated), verdict)

@@ -42,7 +42,7 @@ COSTS: Mapping[str, str] = {
     "outcome": "the reward of the trace, where outcomes are not all 0 or 1",
     "ended_early": "the part of traces that end early, where some do: in a call or a result, at a limit or in an error",
     "errors": "events, or calls of a tool, whose status the log calls an error",
-    "unmended_errors": "calls that failed, and did not succeed later in the trace with the same arguments",
+    "unrecovered_errors": "errors of calls of which no later one of the agent with the same arguments succeeded",
     "loops": "times that an agent repeats calls, or agents their messages, 3 times in a row or more, but for retries",
     "tokens": "tokens that the actions generated",
     "input_tokens": "tokens that the actions read",
@@ -65,7 +65,7 @@ def with_costs(
 def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, TraceMetric]:
     """What a change may cost or gain beside metrics: of each trace outcome, errors, loops, tokens, time, early end.
 
-    Outcomes are left out where all are 0 or 1, since "success" has them. "unmended_errors" and "loops" are those of
+    Outcomes are left out where all are 0 or 1, since "success" has them. "unrecovered_errors" and "loops" are those of
     `ToolCalls`; "tokens" are
     those generated and "input_tokens" those read, where all actions have a count; "wall_clock" is in seconds, without
     waits for a person, real or simulated. "money" is there with prices, of traces whose counts and models' prices are
@@ -103,7 +103,7 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
         return numbered(total, *refused, lacking, *uncounted, (np.isnan(total), SILENT), idle)
 
     found = {"outcome": numbered(outcome, (np.isnan(outcome), "the trace has no outcome"))} if graded else {}
-    loops, unmended = calls.loop_counts(), calls.unmended_counts()
+    loops, unrecovered = calls.loop_counts(), calls.unrecovered_counts()
     early, told = ended_early(traces)
     bare = ~has_statuses(traces), "the log states no status"
     if early.any():
@@ -111,7 +111,9 @@ def costs_of_traces(traces: Traces, prices: Prices | None = None) -> dict[str, T
         found["ended_early"] = numbered(early * 1.0, untold, (lacking[0] & ~early, LACKING))
     found |= {
         "errors": numbered(np.bincount(trace, calls.counted, m), bare, lacking),
-        "unmended_errors": of_known_logs(traces, numbered(unmended, bare, lacking, (np.isnan(unmended), NO_ARGUMENTS))),
+        "unrecovered_errors": of_known_logs(
+            traces, numbered(unrecovered, bare, lacking, (np.isnan(unrecovered), NO_ARGUMENTS))
+        ),
         "loops": of_known_logs(traces, numbered(loops, lacking, (np.isnan(loops), NO_ARGUMENTS))),
         "tokens": summed(costs.tokens, ""),
         "input_tokens": summed(costs.input_tokens, " that it read"),

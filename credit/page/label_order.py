@@ -6,7 +6,7 @@ import hashlib
 
 import numpy as np
 
-from credit.doctor.verdict_channels import said_yes, verdict_channels
+from credit.reports.verdict_channels import said_yes, verdict_channels
 from graphs.traces.batch import Traces
 
 __all__ = ["label_order"]

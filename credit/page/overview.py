@@ -18,7 +18,9 @@ from credit.ledger_summary import ledger_summary
 from credit.main_findings import MORE_ON_SYSTEMS, main_findings
 from credit.method_summary import credit_hints, empty_notes
 from credit.methods.absent_outcomes import channels_instead
-from credit.metrics.part_costs import agents_paid, dearest_agent
+from credit.metrics.cost_summary import paid_by_agent, with_paid
+from credit.metrics.dearest_agent import dearest_agent
+from credit.metrics.part_costs import agents_paid
 from credit.metrics.runs_by_day import runs_by_day
 from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import MetricOptions, trace_metrics
@@ -39,7 +41,6 @@ from credit.reports.trace_returns import acting, group_differences, returns
 from credit.reports.triage import triage
 from credit.reports.triage_legend import TRIAGE
 from credit.reports.who_matters import Kind, Unit, alike_note, unit_terms, units_of_each
-from credit.separate_tests import separate_tests
 from credit.sides.compare_sides import compare_sides, compare_systems
 from credit.sides.ranked_by_side import ranked_by_side
 from credit.sides.verdict_changes import verdicts_by_system
@@ -158,6 +159,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         | {"name": _name(differing, causes), "terms": differing.terms(), "comparison": differing.comparison()},
         "triage": dataclasses.asdict(found)
         | {"legend": TRIAGE, "commonness": found.commonness()}
+        | {"agents": with_paid(found.agents, paid_by_agent(traces, findings.prices))}
         | {"causes": [dataclasses.asdict(one) | {"told": one.told()} for one in causes]},
         "questions": questions(traces, claims.get(_opening(matters) or ""), findings.prices, findings.success_at),
         "verdicts": [one.as_json(*by_side) for one in verdicts],
@@ -188,7 +190,6 @@ def overview(findings: Findings) -> dict[str, Any]:
     of_kinds = failed_by_kind(traces, judged_traces(traces, findings.success_at), *by_system)
     selected = selected_outcomes(traces, findings.success_at, findings.prices)
     corrected = corrected_failures(traces, findings.success_at, findings.prices, *of_sides)
-    result["separate_tests"] = separate_tests(differing, found, verdicts, compared, corrected)
     result["findings"] = [one.as_json() for one in main_findings(
         traces, differing=differing, of_kinds=of_kinds,
         selected=selected, corrected=corrected,

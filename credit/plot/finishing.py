@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import IO, TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -53,6 +53,7 @@ def refine(
     title: str | None = None,
     style: Style = "plain",
     larger: bool = False,
+    tell: Callable[[str], None] = lambda words: None,
 ) -> Figure:
     """Change the size, the title and the type of a picture of this package.
 
@@ -66,6 +67,7 @@ def refine(
       title: in the place of the title; "" removes it, None keeps it.
       style: "plain"; "serif", for papers set in a serif type; "talk", with text and lines 1.4 times as large.
       larger: whether a size without room gives way to a larger one, instead of being refused.
+      tell: is called with what is wrong before a size that has room is looked for, which may take a minute.
 
     Returns:
       The same figure.
@@ -95,7 +97,8 @@ def refine(
     if size is None:
         grow(figure)
     if size is not None or style == "talk":
-        make_room(figure, SMALL * (TALK if style == "talk" else 1), chosen=size is not None and not larger)
+        least = SMALL * (TALK if style == "talk" else 1)
+        make_room(figure, least, chosen=size is not None and not larger, tell=tell)
     return figure
 
 

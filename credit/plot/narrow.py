@@ -10,7 +10,7 @@ import bisect
 import copy
 import textwrap
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,7 +42,9 @@ LINES = 4  # of a label along x: one that takes more has no room
 NAMES = 0.3  # of the width: names along an axis that take more are set smaller
 
 
-def make_room(figure: Figure, least: float = SMALL, *, chosen: bool = True) -> None:
+def make_room(
+    figure: Figure, least: float = SMALL, *, chosen: bool = True, tell: Callable[[str], None] = lambda words: None
+) -> None:
     """Arrange a picture for its width: legends below, labels over several lines, fewer and smaller ticks.
 
     Text stays as it is where there is room for it. Panels that have no room side by side stand below each
@@ -52,6 +54,7 @@ def make_room(figure: Figure, least: float = SMALL, *, chosen: bool = True) -> N
       figure: it is changed.
       least: the smallest type, in points.
       chosen: whether somebody chose the size; another picture is made as large as it must be.
+      tell: is called with what is wrong before a size that has room is looked for, which may take a minute.
 
     Raises:
       CreditError: the size leaves no room for the panels and their text.
@@ -67,10 +70,12 @@ def make_room(figure: Figure, least: float = SMALL, *, chosen: bool = True) -> N
     before = copy.deepcopy(figure)  # what is tried changes texts
     if not _arrange(figure if chosen else copy.deepcopy(figure), least):
         width, height = figure.get_size_inches()
+        lacks = f"size is {width:g}x{height:g} inches, which leaves no room"
+        tell(lacks)
         room = _size_with_room(before, least)
         if chosen or room is None:
             larger = "a larger size, " + ("or fewer panels" if room is None else f"such as {room[0]:g}x{room[1]:g}")
-            raise CreditError(f"size is {width:g}x{height:g} inches, which leaves no room; expected {larger}")
+            raise CreditError(f"{lacks}; expected {larger}")
         figure.set_size_inches(*room)
     if not chosen:
         _arrange(figure, least)

@@ -30,8 +30,7 @@ __all__ = ["ALMOST", "Candidate", "candidates", "of_fallbacks", "of_models", "of
 ALMOST = 0.8
 """The part of runs, or of an agent's loops, that is almost all."""
 LOOPS = "loops of {}"
-LATER = " that did not succeed later"
-"""What ends the words for failed calls, whose log has arguments: the same call, by the same agent."""
+OF_CALLS = "errors of {}"
 
 
 class Candidate(NamedTuple):
@@ -79,7 +78,7 @@ def candidates(traces: Traces, calls: ToolCalls, *, with_empty: bool) -> Iterato
     failure = np.full(len(agent), -1)
     wrong = np.flatnonzero(calls.errors)
     failure[calls.owners[wrong]] = wrong
-    # A call that fails whenever it is made again is what broke: its loop is of one kind with its other failures.
+    # A call that fails whenever it is made again is what broke: its loop is of one kind with its other errors.
     exchanges: dict[tuple[str, ...], list[Loop]] = {}
     for loop in calls.loops:
         exchanges.setdefault(tuple(sorted(loop.agents)), []).append(loop)
@@ -90,14 +89,14 @@ def candidates(traces: Traces, calls: ToolCalls, *, with_empty: bool) -> Iterato
     looping = [loop.rows[0] for loop, most in zip(of_calls, failing_most, strict=False) if not most]
     alone = np.flatnonzero(calls.counted & (calls.tools[calls.owners] < 0) & ~np.isin(calls.owners, calls.rows))
     none, of_models = np.zeros(0, np.int64), failed_model_calls(traces)[alone]
-    kinds: tuple[tuple[str, str, np.ndarray, np.ndarray, np.ndarray], ...] = (
-        ("failed calls of {}", LATER, calls.unmended, failing, calls.passed_over),
-        ("failed calls of {}", ", the same 3 times or more in a row", np.array(broken, np.int64), failing, none),
-        (LOOPS, "", np.array(looping, np.int64), whole, none),
-        ("errors of model calls", "", alone[of_models], failing, none),
-        ("answers", " cut at a limit of tokens", cut, whole & np.isin(formats, formats[trace[cut]]), none),
-        ("errors", " outside of tool calls", alone[~of_models], failing, none),
-        *([("empty results of {}", "", calls.empty.rows, whole & calls.empty.tells, none)] if with_empty else []),
+    kinds: tuple[tuple[str, str, str, np.ndarray, np.ndarray, np.ndarray], ...] = (
+        ("unrecovered ", OF_CALLS, "", calls.unrecovered, failing, calls.passed_over),
+        ("", OF_CALLS, ", the same call 3 times or more in a row", np.array(broken, np.int64), failing, none),
+        ("", LOOPS, "", np.array(looping, np.int64), whole, none),
+        ("", "errors of model calls", "", alone[of_models], failing, none),
+        ("", "answers", " cut at a limit of tokens", cut, whole & np.isin(formats, formats[trace[cut]]), none),
+        ("", "errors", " outside of tool calls", alone[~of_models], failing, none),
+        *([("", "empty results of {}", "", calls.empty.rows, whole & calls.empty.tells, none)] if with_empty else []),
     )
     of_agents = dict[str, dict[str, list[int]]]()
     for row in looping:
@@ -107,7 +106,7 @@ def candidates(traces: Traces, calls: ToolCalls, *, with_empty: bool) -> Iterato
     for name, by_tool in split.items():
         words = f"loops of any of {len(by_tool)} tools by {printable(name, NAME)}"
         yield Candidate(f"loops by {name}", words, name, "", np.sort(np.concatenate(by_tool)), whole)
-    for begin, end, rows, tells, passed in kinds:
+    for which, begin, end, rows, tells, passed in kinds:
         of: dict[str, dict[str, list[int]]] = {}
         for row, call in zip(rows.tolist(), calls.owners[rows].tolist(), strict=True):
             of.setdefault(tools[call] or "", {}).setdefault(names[agent[call]], []).append(row)
@@ -117,14 +116,13 @@ def candidates(traces: Traces, calls: ToolCalls, *, with_empty: bool) -> Iterato
             if len(by) > 1:
                 whose.append((f"by any of {len(by)} agents", "", np.sort(np.concatenate([*by.values()]))))
             for by_whom, name, its in whose:
-                words = f"{what} {by_whom}{end}"
-                if end == LATER and np.isin(its, calls.last_of_tool).all():
-                    words = f"{what.replace('failed', 'failed last', 1)} {by_whom}"
+                words = f"{which}{what} {by_whom}{end}"
                 kind = f"loops by {name}" if begin == LOOPS and name in split else what
                 yield Candidate(kind, words, name, tool, its, tells, passed)
                 # A retry has other arguments where each call has, as patches do: so what worked later is no failure.
                 if 0 < len(left := np.setdiff1d(its, passed)) < len(its):
-                    yield Candidate(what, f"{what} {by_whom} after which none succeeded", name, tool, left, tells, none)
+                    words += " after which no call of it succeeded"
+                    yield Candidate(what, words, name, tool, left, tells, none)
     for its_loops in exchanges.values():
         what = f"loop of {' and '.join(printable(name, NAME) for name in its_loops[0].agents)}"
         counts = {loop.period for loop in its_loops}, {loop.times for loop in its_loops}

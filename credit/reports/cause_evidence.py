@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -60,7 +61,23 @@ class CauseEvidence:
         """Whether a large effect is ruled out."""
         return self.high is not None and self.high < LARGE
 
-    def told(self, kinds: tuple[str, str], *, sure: bool, close: bool, wider: bool, side: str, there: str) -> str:
+    @property
+    def _is_of_failing_tasks(self) -> bool:
+        """Whether tasks with it fail more often than others: else harder ones cannot be why."""
+        (some, lost, of), (others, rest, of_rest) = self.with_it, self.without
+        return bool(some and others) and lost * of_rest > rest * of
+
+    def told(
+        self,
+        kinds: tuple[str, str],
+        *,
+        sure: bool,
+        close: bool,
+        wider: bool,
+        side: str,
+        there: Sequence[str],
+        by_kind: bool,
+    ) -> str:
         """What was compared, how many have it, and the verdict; that alone of what is beyond chance within tasks.
 
         Args:
@@ -70,9 +87,10 @@ class CauseEvidence:
           wider: as of `LeadingCause`.
           side: of which sides a pair's traces are.
           there: what else may be behind it.
+          by_kind: whether a kind of task is named with it, whose tasks may be harder ones.
         """
         bad, good = kinds
-        harder = f"harder tasks{there} may be why"
+        harder = self.noun == "task" and not by_kind and self._is_of_failing_tasks
         undecided = "just short of beyond chance" if close else "undecided"
         apart = self.between_p is not None and self.between_p < LEVEL
         if sure and self.within:
@@ -84,19 +102,19 @@ class CauseEvidence:
             found *= self.noun == "task"
             verdict = "beyond chance between tasks" if sure or apart else undecided
             found = f"{found}{',' if self.once else ':'} {verdict}" if found else verdict
-            return "; ".join(filter(None, (alike, found, harder)))
+            return "; ".join(filter(None, (alike, found, _why(harder, there))))
         (differ, tasks), failed = self.differing, self.failed_alone
         found = f"within {counted(tasks, self.noun)}{side}, of {counted(differ, 'pair')} of a {bad} and a {good} trace"
         found += f" that differ in it, the {bad} one has it in {failed}"
-        why = [harder] * bool(there or apart or self.low is None)  # without a test within tasks it is between them
+        why = _why(harder and (apart or self.low is None), there)  # without a test within tasks it is between them
         if self.low is None or self.high is None:
             undecided = "too few tasks to tell" if self.noun == "task" else undecided
         else:
             found += f" (by tasks {percent(self.low).removesuffix(' %')} to {percent(self.high)})"
             if self.small:
-                return "; ".join([f"{found}: no large effect", *why * apart])
+                return "; ".join(filter(None, (f"{found}: no large effect", why * apart)))
         more = f"about {amount(self.needed)} such tasks" if self.needed else "more runs"
-        tell = ("`--group-by task` decides" if wider else "", f"{more} may tell" if self.needed or close else "", *why)
+        tell = ("`--group-by task` decides" if wider else "", f"{more} may tell" if self.needed or close else "", why)
         return "; ".join(filter(None, (f"{found}: {undecided}", *tell)))
 
     def _between(self, did: str, on_side: str) -> str:
@@ -108,6 +126,12 @@ class CauseEvidence:
             where = f"only in tasks run once{on_side}"
             return f"it occurs {where}: {lost} of these {of} {did}, of others {part_of(rest, of_rest)}"
         return f"in tasks with it {lost} of {counted(of, 'trace')} {did}, in others {rest} of {of_rest}"
+
+
+def _why(harder: bool, there: Sequence[str]) -> str:
+    """What may be behind a cause beside chance."""
+    reasons = [*["harder tasks"] * harder, *there]
+    return f"{' or '.join(reasons)} may be why" if reasons else ""
 
 
 def cause_evidence(kinds: ComparedKinds, has: np.ndarray, looked: int = 1, p: float | None = None) -> CauseEvidence:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from credit.reports.deciding_verdict import stands_for
 from credit.reports.judged_traces import JudgedTraces, enough_within
 from credit.reports.ranks import mean_ranks
 from credit.reports.task_kinds import every_kind
@@ -106,10 +107,12 @@ class ComparedKinds(NamedTuple):
       rows: which traces these are.
       side: of each; all 0 without sides.
       relative: whether runs of a task on both sides are compared, each relative to its side (`beside_sides`).
-      single: the task of each where traces are compared within kinds of task, of which a task is one; None elsewhere.
+      single: the task of each where traces are compared within kinds of task, and a task counts once; None elsewhere.
       outcome: of each, where these are graded and `test` compares those of traces that have something with others'; two
         classes would lose how much worse a trace is. Of 149 causes in 60 logs of 40 tasks 70 were found so, 56 by two
         classes; of 250 logs without any 7 had one, and of 160 whose outcomes fall with length 8. None elsewhere.
+      weight: of each, how many it stands for where a verdict decides who has an outcome (`stands_for`), NaN where too
+        few are known to say; None elsewhere.
     """
 
     failed: np.ndarray
@@ -124,6 +127,7 @@ class ComparedKinds(NamedTuple):
     relative: bool = False
     single: np.ndarray | None = None
     outcome: np.ndarray | None = None
+    weight: np.ndarray | None = None
 
     @property
     def noun(self) -> str:
@@ -182,10 +186,46 @@ class ComparedKinds(NamedTuple):
         """The chance that a failed one has more, its interval, p, the least p, and how many tasks that rests on; with
         `outcome`, of what a trace has or not, the chance that one with it has the lower outcome.
 
+        With `weight`, the p is the larger of two, the other that of all traces (`_of_all`).
+
         Args:
           value: of each trace with an outcome; NaN where it has none.
           length: of each; within units it is ranked beside others of its length, too, in `LENGTHS` classes.
         """
+        chance, low, high, p, least, tasks = self._test(value, length)
+        if self.weight is None or math.isnan(p):
+            return chance, low, high, p, least, tasks
+        of_all, least_of_all = self._of_all(value, self.unit if self.within else self.side, chance > 0.5)
+        p, least = max(p, of_all), max(least, least_of_all)
+        low, high = as_tested((low, high), p, 0.5)
+        return chance, low, high, p if least < LEVEL else math.nan, least, tasks
+
+    def _of_all(self, value: np.ndarray, unit: np.ndarray, more: bool) -> Dealt:
+        """The test that failed ones of all traces for which those with an outcome stand have no more, or no less.
+
+        A unit adds the sum over its pairs of w v (f − g) (x − y), w and v how many each stands for, f and g whether
+        they failed, and x and y the ranks of their values: each task might have added as much with the other sign.
+        Of 12 logs in which people look at what a judge rejects, and it likes what has nothing to do with failing, 9
+        had that as a cause.
+
+        Reference: Horvitz and Thompson 1952, A generalization of sampling without replacement from a finite universe.
+        """
+        known = np.isfinite(value) & self.told
+        if self.weight is None or not np.isfinite(self.weight).all():  # too few are known to say
+            return Dealt(1.0, 0.0)
+        (_, of), weight = np.unique(unit[known], return_inverse=True), self.weight[known]
+        total = np.bincount(of, weight)
+        off = [x - (np.bincount(of, weight * x) / total)[of] for x in (self.failed[known], mean_ranks(value[known]))]
+        task = (self.task if self.single is None else self.single)[known]
+        size = np.bincount(task, total[of] * weight * off[0] * off[1])
+        adds = (size / max(float(np.abs(size).max()), 1e-9)).round(9)
+        found = flipped(adds[adds != 0])
+        return found if bool(adds.sum() > 0) == more else Dealt(1.0, found.least)
+
+    def _test(
+        self, value: np.ndarray, length: np.ndarray | None = None
+    ) -> tuple[float, float, float, float, float, int]:
+        """`test` of the traces with an outcome alone."""
         if self.relative:
             return self._beside_sides(value)
         by_outcome = self.outcome is not None and bool(np.isin(value[np.isfinite(value)], (0, 1)).all())
@@ -252,14 +292,17 @@ class ComparedKinds(NamedTuple):
         size = np.maximum(np.bincount(of), 1)
         off = (failed - (np.bincount(of, failed) / size)[of]) * (some - (np.bincount(of, some) / size)[of])
         adds, (p, least) = np.bincount(self.task[known], off).round(9), dealt(failed, some, of)
-        return (max(p, flipped(adds[adds != 0]).p) if adds.sum() > 0 else 1.0), least
+        p = max(p, flipped(adds[adds != 0]).p) if adds.sum() > 0 else 1.0
+        if self.weight is not None:
+            p = max(p, self._of_all(has, distinct_columns(beside, self.side).of, True).p)
+        return p, least
 
 
 def compared_kinds(
     traces: Traces, judged: JudgedTraces, *, between: bool = False, by_kind: bool = True, by_outcome: bool = False
 ) -> ComparedKinds:
     """Which of `judged.rows` are compared: where traces of one task are too few, within kinds of task if these are
-    stated, of tasks whose traces are of one kind each.
+    stated, or else between tasks, which have a number of their failed traces and one of others.
 
     Args:
       traces: what was read.
@@ -280,25 +323,26 @@ def compared_kinds(
     _, task = np.unique(task_ids(traces)[scored], return_inverse=True)
     within, unit = judged.unit is not None, judged.stratum if judged.unit is None else judged.unit
     side = np.zeros(len(scored), np.int64) if judged.side is None else judged.side
+    weight = None if (of_all := stands_for(traces)) is None else of_all[1][scored]
     both = (np.bincount(unit, told & failed) > 0) & (np.bincount(unit, told & ~failed) > 0)
     kept, model = both[unit], models_and_systems(traces)[scored]
     if judged.unit is None:
-        alone = [distinct_columns(side[~kept & of], unit[~kept & of]).columns[0] for of in (failed, ~failed)]
-        few = max((min(int(np.sum(of == one)) for of in alone) for one in np.unique(side)), default=0) < LEAST_TASKS
+        of_each = [distinct_columns(side[of], unit[of]).columns[0] for of in (failed, ~failed)]
+        few = max((min(int(np.sum(of == one)) for of in of_each) for one in np.unique(side)), default=0) < LEAST_TASKS
         within = (judged.sided and not between) or (bool(kept.any()) and few)
         names, kind = every_kind(traces)
-        kind, alone_of = kind[scored], ~kept & (kind[scored] >= 0)
+        kind, told_kind = kind[scored], kind[scored] >= 0
         cell = distinct_columns(kind, side, model).of
-        single = distinct_columns(cell[alone_of], unit[alone_of], failed[alone_of]).columns
+        single = distinct_columns(cell[told_kind], unit[told_kind], failed[told_kind]).columns
         bad, good = (np.bincount(single[0, single[2] == of], minlength=len(scored)) for of in (1, 0))
         of_both = (bad > 0) & (good > 0)
         if by_kind and names and enough_within(bad[of_both], good[of_both]):
-            kept = alone_of & of_both[cell]
-            cell, kind = (np.where(alone_of, of, len(scored) + np.arange(len(scored))) for of in (cell, kind))
-            return ComparedKinds(failed, told, cell, kind, kept, True, model, scored, side, single=task)
-        kept = kept if within else ~kept
+            kept = told_kind & of_both[cell]
+            cell, kind = (np.where(told_kind, of, len(scored) + np.arange(len(scored))) for of in (cell, kind))
+            return ComparedKinds(failed, told, cell, kind, kept, True, model, scored, side, single=task, weight=weight)
+        kept = kept if within else np.ones_like(kept)
     outcome = np.asarray(traces.reward, np.float64)[scored] if by_outcome and judged.of_task else None
-    return ComparedKinds(failed, told, unit, task, kept, within, model, scored, side, outcome=outcome)
+    return ComparedKinds(failed, told, unit, task, kept, within, model, scored, side, outcome=outcome, weight=weight)
 
 
 def dealt_tasks(scores: np.ndarray, chosen: np.ndarray, side: np.ndarray, task: np.ndarray) -> Dealt:
@@ -387,9 +431,9 @@ def _compared(
     single: np.ndarray | None,
 ) -> tuple[float, float, float, float, float, int]:
     nan = math.nan
-    if single is not None:  # a task becomes one number on each side, and the tasks of a side, or kind, one stratum
-        (unit, single), at, of, size = distinct_columns(unit, single)
-        value, failed = np.bincount(of, value) / size, np.bincount(of, failed) > 0
+    if single is not None:  # a number of a task's failed traces and one of others; those of a side, or kind, a stratum
+        (unit, single, kind), at, of, size = distinct_columns(unit, single, failed)
+        value, failed = np.bincount(of, value) / size, kind > 0
         task, classes = task[at], classes[at]
     _, first, unit = np.unique(unit, return_index=True, return_inverse=True)
     n, m = np.bincount(unit, failed), np.bincount(unit, ~failed)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from credit.reports.ranks import correlation, mean_ranks
 from credit.reports.trace_returns import distinguishable, returns
 from credit.tables.advantages import event_columns
+from credit.tables.batch_rows import Rows, as_traces, warn_of_direct_call
 from estimators.base import Credit, check_batch
 from graphs.argument_kinds import checked_kinds
 from graphs.errors import CreditError
@@ -96,11 +97,11 @@ class Comparison:
 
 
 @checked_kinds()
-def compare(traces: Traces, credits: Mapping[str, Credit], *, worst: int = 10) -> Comparison:
+def compare(traces: Traces | Rows, credits: Mapping[str, Credit], *, worst: int = 10) -> Comparison:
     """Compare the results of several methods on one batch: rank correlations, parts of roles, disagreements.
 
     Args:
-      traces: what was read.
+      traces: what was read, or the `Rows` of `credit.from_columns`.
       credits: results of methods on `traces.graph`, by the names to show.
       worst: how many disagreements to name.
 
@@ -111,12 +112,15 @@ def compare(traces: Traces, credits: Mapping[str, Credit], *, worst: int = 10) -
     Raises:
       CreditError: fewer than two methods, or one whose arrays are not of this batch.
 
+    Warns:
+      UnusedRewardsWarning, MissingColumnWarning: as of `Rows.gather`.
+
     Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
       ...     group=["q"] * 3, trace=["a", "b", "c"], agent=["planner"] * 3, reward=[1.0, 0.0, 0.5]
       ... )
-      >>> both = credit.compare(rows.traces, {"rloo": credit.rloo(graph, reward), "grpo": credit.grpo(graph, reward)})
+      >>> both = credit.compare(rows, {"rloo": credit.rloo(graph, reward), "grpo": credit.grpo(graph, reward)})
       >>> both.methods
       ('rloo', 'grpo')
     """
@@ -124,9 +128,11 @@ def compare(traces: Traces, credits: Mapping[str, Credit], *, worst: int = 10) -
         raise CreditError(
             f"compare has {counted(len(credits), 'method')} ({', '.join(credits) or 'none'}); expected two or more"
         )
+    source, traces = traces, as_traces(traces)
     graph, n = traces.graph, traces.sizes
     for name, credit in credits.items():
         check_batch(graph, f"credit of {name!r}", credit)
+        warn_of_direct_call(source, credit, stacklevel=4)  # the caller, past the check of arguments
     action = np.flatnonzero(np.asarray(graph.action_mask)[: n.events])
     trace = np.asarray(graph.trace_ids)[action]
     valid = np.stack([np.asarray(c.valid)[action] for c in credits.values()])

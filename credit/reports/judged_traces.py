@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from credit.reports.tasks import task_ids
+from graphs.compared_alone import compared_alone
 from graphs.distinct_columns import distinct_columns
 from graphs.task_means import LEAST_TASKS
 from graphs.text import apart, percent, printable
@@ -32,7 +33,7 @@ class JudgedTraces:
         others of its task: of graded outcomes, where enough traces of one task can be compared. One cut would leave out
         the tasks that lie on one side of it, which may be most.
       unit: the group, or where groups are too small the task, of each trace within which the two kinds are compared, in
-        `rows`; None where these are too few.
+        `rows`; None where these are too few (`compared_alone`).
       rows: the traces with an outcome: int [n].
       stratum: the task of each of `rows`, apart for each side: int [n].
       side: of each of `rows`, where traces of one side alone are compared; None elsewhere: int [n].
@@ -97,8 +98,11 @@ def judged_traces(
     below = known <= 0 if math.isnan(cut) else known < cut
     tried = (task,) if whole_tasks else (group, task)
     judged = (below_their_own(known, unit) if graded else (below, _in_both(below, unit)) for unit in tried)
-    units = zip(tried, judged, strict=True)
-    unit, found = next(((unit, found) for unit, found in units if enough_within(*_counts(unit, *found))), (None, None))
+    units = [*zip(tried, judged, strict=True)]
+    (worse, told), everywhere = units[-1][1], np.ones(len(rows), bool)
+    needs_none = compared_alone(*_counts(task, np.where(told, worse, below), everywhere))
+    enough = ((unit, found) for unit, found in units if needs_none and enough_within(*_counts(unit, *found)))
+    unit, found = next(enough, (None, None))
     of_task = graded and found is not None
     bad, told = found if of_task and found is not None else (below, np.ones(len(rows), bool))
     failed, succeeded = np.zeros((2, len(outcome)), bool)
@@ -146,7 +150,7 @@ def below_their_own(outcome: np.ndarray, unit: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _counts(unit: np.ndarray, failed: np.ndarray, told: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How many traces failed, and succeeded, of each unit with both kinds."""
+    """How many of the traces that are told failed, and succeeded, of each of their units."""
     some = np.bincount(unit[told]) > 0
     bad, good = (np.bincount(unit[told], kind[told])[some] for kind in (failed, ~failed))
     return bad, good

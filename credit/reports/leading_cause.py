@@ -51,7 +51,7 @@ class LeadingCause:
     """Something that went wrong in traces.
 
     Attributes:
-      words: what it is: failed calls of a tool by an agent, that did not succeed later, or 3 times or more in a row,
+      words: what it is: errors of a tool by an agent, unrecovered, or of one call 3 times or more in a row,
         its empty results, its loops of other calls, or an agent's of any of its tools, a loop of messages, its cut
         answers, how runs end, who takes part, or an agent's model.
       agent, tool: whose; "" of an end of the run, and the agent of a tool that fails for several. Of who takes part,
@@ -145,12 +145,13 @@ class LeadingCause:
         if self.evidence is not None:
             side = " of one side" if self.of_sides else ""
             among_alike = self.evidence.within and self.evidence.noun != "task"  # runs of one system and model
-            there = f" or another trait of {self.more_often}" if self.more_often and not among_alike else ""
-            there = " or what went wrong before" if self.of_team else there
+            there = [f"another trait of {self.more_often}"] if self.more_often and not among_alike else []
+            there = ["what went wrong before"] if self.of_team else there
             sure = bool(self.beyond_chance)
             chance = self.evidence.told(
-                self.kinds, sure=sure, close=self.close, wider=self.wider, side=side, there=there
-            )
+                self.kinds, sure=sure, close=self.close, wider=self.wider, side=side, there=there,
+                by_kind=bool(self.of_kind or self.mostly_of),
+            )  # fmt: skip
             chance = f"beyond chance across {self.across}" if self.across else chance
             before = "what went wrong before may be why" * (self.of_team and sure and self.evidence.within)
             chance = "; ".join(filter(None, (chance, before)))

@@ -14,6 +14,7 @@ from credit.reports.beyond_chance import beyond_chance, starred
 from credit.reports.cause_tests import p_across
 from credit.reports.chosen_numbers import are_chosen
 from credit.reports.compared_kinds import ComparedKinds, compared_kinds, within_both
+from credit.reports.deciding_verdict import deciding_verdict
 from credit.reports.endings import ANSWER_CUT, BROKEN_OFF, CUT, FAILED, LIMITED, UNENDED, ends
 from credit.reports.failed_model_calls import failed_model_calls
 from credit.reports.judged_traces import below_their_own, judged_traces, rate_with_interval, said_of
@@ -47,15 +48,15 @@ from graphs.task_means import (
 from graphs.text import LEAST_OF_PERCENT, amount, apart, counted, percent, printable, rounds_away
 from graphs.traces.batch import Traces
 
-__all__ = ["UNMENDED", "WITH", "Difference", "OutcomeDifferences", "outcome_differences"]
+__all__ = ["UNRECOVERED", "WITH", "Difference", "OutcomeDifferences", "outcome_differences"]
 
 MOST = 10
 """Agents, tools, and pairs of tools that are looked at, those of most traces; of erring agents, of half."""
 
-UNMENDED = "failed calls that did not succeed later"
+UNRECOVERED = "unrecovered errors"
 """A run that gets by its errors has as many errors, and none of these."""
 
-OWNED = ("errors", UNMENDED, "retries", "loops")
+OWNED = ("errors", UNRECOVERED, "retries", "loops")
 """What numbers are called of which it is asked whose they are."""
 
 EMPTY = "empty results"
@@ -159,7 +160,7 @@ class OutcomeDifferences:
       apart: whether only traces of one group are compared, and groups are finer than tasks: those of one model and
         system. A system that succeeds more often and does more of something would else make success of it.
       mixed: whether those of several models or systems are, each beside its own (`credit.reports.compared_kinds`).
-      pairs: how many pairs of a failed and a succeeded trace are compared within tasks.
+      pairs: how many pairs of a failed and a succeeded trace tasks have, or kinds of them.
       wider: with `apart`, how many there are of one task, of any model and system, and of how many tasks.
       between: numbers of `FIRST` that are one number in each task that is compared within, not in all: their means over
         all failed and all succeeded traces.
@@ -375,7 +376,8 @@ class OutcomeDifferences:
             kinds += f"{alike}{of_side if self.sided else ''}{beside}."
         elif self.tasks:
             tasks = counted(self.tasks, "task")
-            kinds = f"Compared between {tasks}, one number each: failed ones may have been harder."
+            each = f"one number each{', two of those with both' * (self.pairs > 0)}"
+            kinds = f"Compared between {tasks}, {each}: failed ones may have been harder."
         kinds = " ".join(filter(None, [kinds, *self._of_these()]))
         owned = []
         for row in self.rows:
@@ -463,6 +465,7 @@ class OutcomeDifferences:
         return [
             (f"{bad} has more: ", f"{bad} has more: in this part of the pairs, ties half; 50 % is no difference"),
             ("–", f"–: {few}"),
+            (UNRECOVERED, f"{UNRECOVERED}: no later call of the agent with the same arguments succeeded"),
             starred(f"the {counted(self.looked_at(), 'number')} looked at"),
         ]
 
@@ -572,9 +575,10 @@ def outcome_differences(
     test is that of stratified ranks: outcomes might have been dealt otherwise among the traces of a group
     (`graphs.dealing`). It takes `LEAST_TASKS` failed and as many succeeded traces in groups with both kinds. Where
     there are fewer, a task's groups count as one, and a trace is ranked relative to others of its model and system
-    (`credit.reports.compared_kinds`). Where there are fewer still, tasks of one kind are compared instead, each with
-    the mean of its traces, if `LEAST_TASKS` are of each kind or no task has both; the cut is one then. With sides
-    nothing is compared then: a task of one side would be compared with a task of the other.
+    (`credit.reports.compared_kinds`). Where these are too few of all (`compared_alone`), tasks are
+    compared instead, within their kinds if these are stated, each with the mean of its failed traces and that of
+    others, if `LEAST_TASKS` have each or no task has both; the cut is one then. With sides, and no kinds, tasks are not
+    compared: one of a side would be compared with one of the other.
 
     Args:
       traces: what was read.
@@ -741,6 +745,8 @@ def outcome_differences(
         swap = told_swap, every_id[int(scored[at])] if told_swap else ""
     median = float(np.median(known)) if judged.graded and not of_task else math.nan
     by_model = model_failures(traces, judged, of_model)
+    if deciding_verdict(traces) is not None:  # which may pass more failures of one
+        by_model = ModelFailures()
     if side is not None:  # what differs between the sides stands with them
         by_model = dataclasses.replace(by_model, systems=())
     return OutcomeDifferences(
@@ -750,7 +756,7 @@ def outcome_differences(
         unread=unread, unscored=unscored, refused=refused, of_task=of_task, apart=apart,
         sided=judged.sided, mixed=compared.mixed,
         without=traces.sizes.traces - len(scored),
-        pairs=compared.pairs()[0] if within else 0, wider=of_any.pairs(judged.stratum) if apart else (0, 0),
+        pairs=compared.pairs()[0], wider=of_any.pairs(judged.stratum) if apart else (0, 0),
         failing="" if of_task else judged.failing, rate=rate, words=words, between=tuple(between.values()),
         left=tuple(left),
         example=example, swap=swap, noun=compared.noun,
@@ -871,7 +877,7 @@ def _numbers(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray
     states, owned = has_statuses(traces), dict(zip(OWNED, owned_events(calls).values(), strict=True))
     wrong = owned["errors"]
     yield "errors", np.where(states, count(wrong), np.nan), wrong
-    yield UNMENDED, np.where(states, calls.unmended_counts(), np.nan), owned[UNMENDED]
+    yield UNRECOVERED, np.where(states, calls.unrecovered_counts(), np.nan), owned[UNRECOVERED]
     if len(calls.rows):
         yield "tool calls", count(calls.rows), calls.rows
         yield "retries", np.where(states, calls.retry_counts(), np.nan), owned["retries"]

@@ -16,7 +16,7 @@ from graphs.traces.batch import Traces
 
 __all__ = ["OWNED", "Owner", "Owners", "owned_events", "owners"]
 
-OWNED = ("errors", "unmended_errors", "retries", "loops")
+OWNED = ("errors", "unrecovered_errors", "retries", "loops")
 """Numbers of which it is asked whose they are, as metrics are called."""
 
 OUTSIDE, UNNAMED, OF_MODELS, MESSAGES = "events outside of tool calls", "unnamed tools", "model calls", "messages"
@@ -94,7 +94,7 @@ class Owners:
 def owned_events(calls: ToolCalls) -> dict[str, np.ndarray]:
     """The events of `OWNED`."""
     loops = np.array([loop.rows[0] for loop in calls.loops], np.int64)
-    rows = np.flatnonzero(calls.counted), calls.unmended, calls.rows[calls.retry], loops
+    rows = np.flatnonzero(calls.counted), calls.unrecovered, calls.rows[calls.retry], loops
     return dict(zip(OWNED, rows, strict=True))
 
 

@@ -38,8 +38,9 @@ class RefusedTraces:
       read: how many were read.
       whole: systems of which none was read, or files where the log states no system.
       first: where the first of them is damaged, and how.
-      records: how many records that name no trace were not read.
+      records: how many records that name no trace were not read, files of no known format among them.
       first_record: where the first of these is, and what is wrong.
+      files: how many of them are such files.
     """
 
     traces: int
@@ -49,6 +50,7 @@ class RefusedTraces:
     first: str
     records: int
     first_record: str
+    files: int = 0
 
     @classmethod
     def of(cls, traces: Traces) -> Self:
@@ -77,6 +79,7 @@ class RefusedTraces:
             _place(named),
             sum(one.count for one in records),
             _place(records),
+            sum(one.kind == "unknown-format" for one in records),
         )
 
     def opening(self) -> str:
@@ -96,9 +99,10 @@ class RefusedTraces:
         """How many records name no trace; "" of none."""
         if not self.records:
             return ""
-        were = "was" if self.records == 1 else "were"
-        which = f"{counted(self.records, 'record')} that {'names' if self.records == 1 else 'name'} no trace"
-        return f"{which} {were} not read (first: {self.first_record})"
+        lines, files = self.records - self.files, counted(self.files, "file") + " of no known format"
+        which = f"{counted(lines, 'record')} that {'names' if lines == 1 else 'name'} no trace"
+        which = " and ".join([which] * (lines > 0) + [files] * (self.files > 0))
+        return f"{which} {'was' if self.records == 1 else 'were'} not read (first: {self.first_record})"
 
 
 def _place(problems: list[Problem]) -> str:

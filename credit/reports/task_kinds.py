@@ -9,7 +9,9 @@ import numpy as np
 
 from credit.reports.judged_traces import JudgedTraces
 from credit.reports.of_batch import kept
+from credit.reports.part_rates import part_rates
 from credit.reports.tasks import task_ids
+from credit.reports.unlike_kinds import unlike_kinds
 from graphs.text import part_of, printable
 from graphs.traces.batch import Traces
 
@@ -85,9 +87,11 @@ def failed_by_kind(
     side: np.ndarray | None = None,
     heads: Sequence[str] = (),
     split: Collection[str] = (),
-) -> str:
-    """How many traces of each kind of task failed, of those with an outcome, the kind of most first; "" without kinds,
-    and where each task has its own cut, of which about half are below.
+) -> list[str]:
+    """How many traces of each kind of task failed, of those with an outcome, and which kinds differ beyond chance
+    (`unlike_kinds`), a sentence each; those that fail more come first, then the kind of most. None without kinds, and
+    where each task has its own cut, of which about half are below. Where a verdict decides who has an outcome, the part
+    of all (`part_rates`), which is not tested.
 
     Args:
       traces: what was read.
@@ -97,8 +101,13 @@ def failed_by_kind(
       split: kinds of which the parts of sides are told, too.
     """
     if judged.of_task:
-        return ""
+        return []
     (names, kind), found = task_kinds(traces), []
+    if names and (weighted := part_rates(traces, judged, kind, len(names))) is not None:
+        told = weighted.told(names)
+        return [f"Failed by kind of task: {told}."] if told else []
+    unlike = unlike_kinds(traces, judged, *every_kind(traces))
+    more = {one.kind: -place for place, one in enumerate(reversed(unlike.found), 1) if one.more}
     for i, name in [*enumerate(names), *[(-1, "no kind stated")] * bool(names)]:
         rows = judged.rows[kind[judged.rows] == i]
         if not len(rows):
@@ -108,7 +117,10 @@ def failed_by_kind(
             of_side = failed[np.asarray(side)[rows] == place]
             parts += [f"{head} {of_side.sum()} of {len(of_side)}"] * (len(of_side) > 0)
         told = f"{printable(name, 60)} {part_of(failed.sum(), len(rows), more=', '.join(parts))}"
-        found.append((i < 0, -failed.mean(), told))
-    every = ", ".join(told for *_, told in sorted(found, key=lambda one: one[:2]))
-    alike = "; no kind changed beyond chance" * (bool(heads) and not split)
-    return f"{judged.kinds[0].capitalize()} by kind of task: {every}{alike}." if found else ""
+        found.append((i < 0, more.get(i, 0), -failed.mean(), told))
+    every = ", ".join(told for *_, told in sorted(found, key=lambda one: one[:3]))
+    alike = ["differs from the others"] * (unlike.tested and not unlike.found)
+    alike += ["changed"] * (bool(heads) and not split)
+    every += f"; no kind {' or '.join(alike)} beyond chance" * bool(alike)
+    by_kind = f"{judged.kinds[0].capitalize()} by kind of task: {every}."
+    return [by_kind, *filter(None, [unlike.told])] if found else []

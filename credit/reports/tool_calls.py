@@ -36,8 +36,8 @@ class Failures:
       tool: its name; None for an error outside of tool calls.
       rows: of the events that the log calls errors, in order.
       same: how often the call failed with the same arguments before it succeeded; 1 in other runs.
-      recovered: a later call of the tool by the agent has succeeded, whatever its arguments.
-      mended: one with the same arguments has; None where the log has no arguments of the last call that failed.
+      works: a later call of the tool by the agent has succeeded, whatever its arguments.
+      recovered: one with the same arguments has; None where the log has no arguments of the last call that failed.
       left: one with the same arguments has no result (`ToolCalls.open`).
       place, streak: position of the first, from 1, among the errors in a row that it is one of, and how many these are,
         with those of calls that failed again.
@@ -46,8 +46,8 @@ class Failures:
     tool: str | None
     rows: tuple[int, ...]
     same: int
-    recovered: bool
-    mended: bool | None
+    works: bool
+    recovered: bool | None
     left: bool
     place: int
     streak: int
@@ -163,11 +163,11 @@ class ToolCalls(OfBatch):
         return self._where_told(self.rows[self.retry], self.untold)
 
     @property
-    def unmended(self) -> np.ndarray:
+    def unrecovered(self) -> np.ndarray:
         """The last error of each call of an agent, arguments and all, that failed and did not succeed later."""
         return self._failed_last[0]
 
-    def unmended_counts(self) -> np.ndarray:
+    def unrecovered_counts(self) -> np.ndarray:
         """Such calls of each trace, NaN where calls lack the arguments to tell: float [traces].
 
         Of several errors of an agent and a tool, one without arguments may be of the same call as another.
@@ -176,18 +176,12 @@ class ToolCalls(OfBatch):
 
     @property
     def passed_over(self) -> np.ndarray:
-        """Those of `unmended` after which another call of the tool by the agent succeeded."""
+        """Those of `unrecovered` after which another call of the tool by the agent succeeded."""
         return self._failed_last[2]
 
-    @property
-    def last_of_tool(self) -> np.ndarray:
-        """Those of `unmended` without arguments: no call of the tool by the agent succeeded later."""
-        return self._failed_last[3]
-
     @functools.cached_property
-    def _failed_last(self) -> tuple[np.ndarray, list[int], np.ndarray, np.ndarray]:
-        """`unmended`, errors of which that is not known as a later success may be of the same call, `passed_over`, and
-        `last_of_tool`."""
+    def _failed_last(self) -> tuple[np.ndarray, list[int], np.ndarray]:
+        """`unrecovered`, errors of which that is unknown as a later success may be of the same call, `passed_over`."""
         rows, kind, said = self._of_failing
         ended = ~self.open[rows] | self.errors[rows]
         rows, kind, said = rows[ended], kind[ended], said[ended]
@@ -200,10 +194,10 @@ class ToolCalls(OfBatch):
         np.maximum.at(last, call, rows)
         failed = wrong & np.where(named, last[call] == rows, self.counted[rows])
         untold = failed & (np.where(named, nameless[kind], works[kind]) > rows)
-        unmended = failed & ~untold
-        several = np.bincount(kind, unmended, len(works)) > 1
-        unknown: list[int] = rows[untold | (unmended & ~named & several[kind])].tolist()
-        return rows[unmended], unknown, rows[unmended & (works[kind] > rows)], rows[unmended & ~named]
+        unrecovered = failed & ~untold
+        several = np.bincount(kind, unrecovered, len(works)) > 1
+        unknown: list[int] = rows[untold | (unrecovered & ~named & several[kind])].tolist()
+        return rows[unrecovered], unknown, rows[unrecovered & (works[kind] > rows)]
 
     @functools.cached_property
     def _retries(self) -> tuple[np.ndarray, np.ndarray]:
@@ -358,11 +352,11 @@ class ToolCalls(OfBatch):
         for of in [*repeats, *([row for row in run if row not in told] for run in runs)]:
             if of:
                 key, text = keys[of[-1]], texts.get(of[-1], -1)
-                mended = mends.get((*key, text), -1) > of[-1] if text >= 0 else None
+                recovered = mends.get((*key, text), -1) > of[-1] if text >= 0 else None
                 same = len(of) if of[0] in told else 1
-                recovered = works.get(key, -1) > of[-1]
+                worked = works.get(key, -1) > of[-1]
                 left = text >= 0 and opened.get((*key, text), -1) > of[-1]
-                found.append(Failures(key[1], tuple(of), same, recovered, mended, left, *places[of[0]]))
+                found.append(Failures(key[1], tuple(of), same, worked, recovered, left, *places[of[0]]))
         return sorted(found, key=lambda run: run.rows[0])
 
     @functools.cached_property

@@ -44,7 +44,7 @@ AMOUNTS = frozenset(
     {
         *("parallelism", "parallelism_seconds", "speed_up", "critical_steps", "signal_to_noise", "error_amplification"),
         *("team_peak", "team_mean", "team_births", "team_deaths"),
-        *("errors", "unmended_errors", "loops", "tool_calls", "wall_clock"),
+        *("errors", "unrecovered_errors", "loops", "tool_calls", "wall_clock"),
         *("tokens", "input_tokens", "money", "logged_money"),
     }
 )

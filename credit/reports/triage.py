@@ -522,7 +522,7 @@ def _by_seriousness(
 
     def seriousness(run: Failures) -> tuple[float, ...]:
         in_a_row = run.streak if run.same == 1 else 0
-        return -run.same, -in_a_row, run.recovered + bool(run.mended), left(run.rows[0])
+        return -run.same, -in_a_row, run.works + bool(run.recovered), left(run.rows[0])
 
     of_ends = {row for row, how, _ in lasts(traces, calls).values() if how == LAST[FAILED]}
     failures = [run for run in failures if run.tool is not None or not of_ends.issuperset(run.rows)]
@@ -814,9 +814,9 @@ def _at_most(counts: list[int]) -> str:
 
 def _of_failures(run: Failures, of: str) -> _Found:
     row, errors, tool = run.rows[0], len(run.rows), "" if run.tool is None else f" of {run.tool}"
-    later = AFTERWARDS[run.mended] if run.recovered else "no later call of it succeeded"
+    later = AFTERWARDS[run.recovered] if run.works else "no later call of it succeeded"
     if run.same > 1:
-        then = ", then succeeded" if run.mended else ", then had no result" if run.left else ""
+        then = ", then succeeded" if run.recovered else ", then had no result" if run.left else ""
         found = _Found(row, f"error{tool}; the same call failed", run.same, f" times{then}")
     elif run.streak > 1:
         place = "first of" if run.place == 1 else f"number {run.place} of"

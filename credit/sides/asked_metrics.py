@@ -31,7 +31,7 @@ OF_HEAD = (*OF_COSTS, TOOL_CALLS, WALL_CLOCK)
 """Those that the head of a summary tells beside `FIRST`."""
 TOKENS = frozenset(("tokens", "input_tokens"))
 """What is "tokens" where both are told."""
-ASKED_NEXT = ("unmended_errors", TOOL_CALLS, "loops")
+ASKED_NEXT = ("unrecovered_errors", TOOL_CALLS, "loops")
 """Those whose numbers are told, too, and which have their rows next; all others come under other metrics."""
 OF_TEAM_SIZE = ("team_peak", "team_mean", "team_births", "team_deaths")
 """Numbers of how large a team is: a sentence has the first of those that change one way."""

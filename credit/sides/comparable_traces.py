@@ -15,6 +15,7 @@ from credit.reports.tasks import UNTOLD
 from credit.reports.trace_numbers import TraceMetric, of_untold_tasks
 from credit.reports.uncounted_calls import OF_TOOL_CALLS
 from credit.sides.asked_metrics import FIRST
+from graphs.compared_alone import tasks_alone
 from graphs.traces.batch import Traces
 
 __all__ = [
@@ -98,7 +99,7 @@ def of_unchosen(measured: dict[str, TraceMetric], side: np.ndarray, task: np.nda
     `are_chosen` has it.
     """
     found, kept = dict(measured), side >= 0
-    shared = np.intersect1d(task[side == 0], task[side == 1])
+    shared = tasks_alone(side, task)
     asked, stratum = kept & (np.isin(task, shared) | (len(shared) == 0)), task if len(shared) else np.zeros_like(task)
     for name, metric in measured.items():
         lost = np.array(metric.reasons) == NO_ARGUMENTS

@@ -7,19 +7,21 @@ import dataclasses
 
 import numpy as np
 
-from credit.doctor.verdict_channels import outcome_name
 from credit.doctor.verdict_errors import verdict_errors
 from credit.metrics.event_costs import Prices
 from credit.metrics.success_costs import success_costs
 from credit.metrics.trace_costs import with_costs
 from credit.metrics.trace_metrics import OF_CREDIT, success_of_traces
+from credit.reports.judged_traces import judged_traces
 from credit.reports.owners import owned_events, owners
+from credit.reports.part_rates import part_rates
 from credit.reports.refused_traces import refused_ids
 from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import call_mask
 from credit.reports.trace_numbers import TeamFacts, TraceMetric
 from credit.reports.unread_outcomes import NO_SIDE, unread_outcomes, unscored_ends
+from credit.reports.verdict_channels import outcome_name
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, TOOL_CALLS, WALL_CLOCK, same_in_all
 from credit.sides.call_times import call_times
 from credit.sides.changed_mix import changed_mix
@@ -44,6 +46,7 @@ from credit.sides.task_kind_changes import costs_of_kinds, task_kind_changes
 from credit.sides.tool_failures import emptier_tools, tool_failures
 from credit.sides.verdict_changes import held_to_reference, verdict_changes
 from credit.sides.weighted_outcomes import weighted_outcomes
+from graphs.compared_alone import tasks_alone
 from graphs.errors import UNREAD_OUTCOME
 from graphs.traces.batch import Traces
 
@@ -72,12 +75,13 @@ def compare_sides(
     task, known_outcomes = task_ids(traces), measured
     of_all = {name: weighted_outcomes(traces, measured[name], sides.side) for name in FIRST if name in measured}
     measured = measured | {name: of.metric for name, of in of_all.items()}
-    whole = of_like_parts(of_whole_runs(traces, measured, kept), sides.side)
+    compared = measured | {name: of.compared for name, of in of_all.items()}
+    whole = of_like_parts(of_whole_runs(traces, compared, kept), sides.side)
     whole = of_unchosen(whole, sides.side, task)
-    untold = untold_runs(traces, measured, sides.side)
+    untold = untold_runs(traces, compared, sides.side)
     told_tasks = {name: of_told_tasks(metric, untold) for name, metric in whole.items()}
     lost = uncompared(told_tasks, sides.side)
-    same = tuple(name for name in same_in_all(measured, kept) if name not in {one.metric for one in lost})
+    same = tuple(name for name in same_in_all(compared, kept) if name not in {one.metric for one in lost})
     rows = side_differences(traces, {name: of for name, of in whole.items() if name not in same}, sides.side)
     kinds = task_kinds(traces)
     facts = TeamFacts.of(traces)
@@ -94,7 +98,7 @@ def compare_sides(
     unscored = tuple(unscored_ends(traces, success_at, sides.side, sides.heads))
     success, calls, took = measured["success"].value, facts.calls, facts.durations
     known, failed = np.isfinite(success), known_outcomes["success"].value
-    shared = np.intersect1d(*(task[known & (sides.side == one)] for one in (0, 1)))
+    shared = tasks_alone(np.where(known, sides.side, -1), task)
     # Tasks of one side may be harder, and dearer.
     of_shared = np.isin(task, shared) | (len(shared) == 0)
     weights = side_weights(success, sides.side, task, kinds[1]).sum(axis=0)
@@ -120,9 +124,12 @@ def compare_sides(
         for of in (np.isfinite(failed), np.isfinite(failed) & np.isin(task, shared))
         for rows in (of & (sides.side == one) for one in (0, 1))
     )
+    weighted = part_rates(traces, judged_traces(traces, success_at), sides.side, 2)
     found = dataclasses.replace(
         found,
         failures=failures,
+        unweighted=next((of.refused for of in of_all.values() if of.refused), ""),
+        rates=weighted and weighted.told(sides.heads),
         paid_elsewhere=paid_elsewhere,
         failing=failing,
         empty=tuple(emptier_tools(traces, sides.side, calls, untold)),

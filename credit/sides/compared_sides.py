@@ -27,6 +27,7 @@ from credit.sides.side_rows import SideDifference
 from credit.sides.side_words import MOST_TOLD, grouped, up_to
 from credit.sides.tool_failures import ToolFailures
 from credit.sides.verdict_changes import VerdictChange
+from graphs.compared_alone import tasks_alone
 from graphs.task_means import LEAST_OF_ANY, LEAST_TASKS, LEVEL, alike, holm
 from graphs.text import printable
 
@@ -51,7 +52,7 @@ class ComparedSides:
       unread: of each side, the outcomes of traces that were refused.
       unscored: of each side, how traces without an outcome end.
       refused: of each side, how many other traces were refused, and of those that nothing places.
-      paid: what a success cost on each side, by task, in those with outcomes on both where there are any.
+      paid: what a success cost on each side, by task, in those with outcomes on both where these are compared alone.
       paid_tasks: how many these are; 0 where `paid` is of all tasks.
       paid_elsewhere: what the traces without an outcome cost in other tasks.
       agents: what each adds to a row of `BY_AGENT`, by its name, where several cost something, or one has other models.
@@ -64,7 +65,12 @@ class ComparedSides:
       failing, empty: of each tool that both sides call, how many calls failed, and how many gave nothing.
       times: how long a call of each tool, and of each agent's model, takes.
       verdicts: how often each verdict is wrong.
-      failures: of each side, how many traces failed, of how many with an outcome; then of tasks with both sides alone.
+      failures: of each side, how many traces failed, of how many with an outcome; then of tasks with both sides alone,
+        where these are compared alone.
+      rates: of each side, the part of all that failed, in words, where a verdict decides who has an outcome
+        (`part_rates`); None elsewhere.
+      unweighted: why outcomes are not compared, where a verdict decides who has one and they cannot be weighted by it;
+        "" elsewhere.
       judged: "success" or "outcome"; "" without outcomes.
       each_task: of each task with outcomes on both sides, by its name, the means of both.
       teams: of `team_changes`, of these outcomes.
@@ -95,6 +101,8 @@ class ComparedSides:
     times: tuple[CallTimes, ...] = ()
     verdicts: tuple[VerdictChange, ...] = ()
     failures: tuple[tuple[int, int], ...] = ()
+    rates: str | None = None
+    unweighted: str = ""
     judged: str = ""
     each_task: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
     teams: tuple[TeamChange, ...] = ()
@@ -216,7 +224,7 @@ class ComparedSides:
         """Rows of tools that failed, or gave nothing, `MOST_TOLD` of each: those that changed beyond chance first."""
         return [
             one.row(what)
-            for what, found in (("failures", self.failing), ("empty results", self.empty))
+            for what, found in (("errors", self.failing), ("empty results", self.empty))
             for one in sorted(
                 (one for one in found if any(one.failed)), key=lambda one: (not one.share.stands_out, -sum(one.failed))
             )[:MOST_TOLD]
@@ -256,7 +264,7 @@ class ComparedSides:
                 fewer.setdefault(reason, []).append(row.metric)
         of_side = [self.task[self.sides.side == one] for one in (0, 1)]
         first, second = (np.unique(tasks) for tasks in of_side)
-        shared, line = np.intersect1d(first, second), f"{len(of_side[0])} and {len(of_side[1])}"
+        shared, line = tasks_alone(self.sides.side, self.task), f"{len(of_side[0])} and {len(of_side[1])}"
         untold = max((row.untold for row in self.rows), default=(0, 0))
         if len(shared) and len(shared) < max(len(first), len(second)):
             before, after = (int(np.isin(tasks, shared).sum()) for tasks in of_side)

@@ -20,6 +20,7 @@ from credit.sides.side_rows import SideDifference
 from credit.sides.side_tests import compare_metric
 from credit.sides.side_words import MOST_TOLD
 from credit.sides.within_kinds import MOST_NAMES, within_kinds, within_models
+from graphs.compared_alone import tasks_alone
 from graphs.structure.host_ids import ranked
 from graphs.task_means import LEAST_TASKS, fact_of, holm
 from graphs.text import apart, percent, printable
@@ -62,7 +63,7 @@ def differs_too(
     """
     tasks, kept, kinds = (task_ids(traces), task_kinds(traces)[1]), sides.side >= 0, _kinds(facts, sides.agent)
     first, second = (np.unique(tasks[0][sides.side == one]) for one in (0, 1))
-    few = (len(np.intersect1d(first, second)) or min(len(first), len(second))) < LEAST_TASKS
+    few = (len(tasks_alone(sides.side, tasks[0])) or min(len(first), len(second))) < LEAST_TASKS
     found = []
     of_sides = {
         word: [{name for name, has in names.items() if (has[sides.side == one] > 0).any()} for one in (0, 1)]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from credit.doctor.verdict_channels import own_channel, verdict_channels, with_outcomes
 from credit.methods.absent_outcomes import by_people, unread_words
 from credit.reports.task_kinds import task_kinds
 from credit.reports.trace_numbers import TraceMetric, numbered
+from credit.reports.verdict_channels import own_channel, verdict_channels, with_outcomes
 from credit.sides.chosen_sides import Sides
 from credit.sides.shown_changes import shown
 from credit.sides.side_differences import side_differences
@@ -54,7 +54,7 @@ def other_outcomes(traces: Traces, sides: Sides | None = None, changed: str = ""
     if sides is not None:
         of = {name: with_outcomes(traces, channels[name].astype(np.float64)) for name in named}
         metrics = {name: weighted_outcomes(of[name], _metric(channels[name]), sides.side) for name in named}
-        found = side_differences(traces, {name: one.metric for name, one in metrics.items()}, sides.side)
+        found = side_differences(traces, {name: one.compared for name, one in metrics.items()}, sides.side)
         rows = [metrics[row.metric].told_of(row) for row in found]
     changes = {row.metric: row for row in rows if row.tasks >= LEAST_TASKS}
     told, several = [], len(task_kinds(traces)[0]) > 1

@@ -7,10 +7,10 @@ import dataclasses
 import numpy as np
 
 from credit.doctor.ranked_verdicts import Given, RankedVerdict, ranked_verdicts
-from credit.doctor.verdict_channels import held_against, with_outcomes
 from credit.doctor.verdict_errors import kinds_by
 from credit.reports.judged_traces import judged_traces
 from credit.reports.trace_numbers import TraceMetric, numbered
+from credit.reports.verdict_channels import held_against, with_outcomes
 from credit.sides.chosen_sides import Sides
 from credit.sides.side_differences import side_differences
 from credit.sides.side_words import first_to_second
@@ -36,7 +36,7 @@ def ranked_by_side(traces: Traces, success_at: float | None = None, sides: Sides
     judged = judged_traces(with_outcomes(traces, held.outcome), held.success_at, sides.side)
     numbers: dict[str, TraceMetric] = {}
     kinds = dict(zip(kinds_by(held.against), (judged.failed, judged.succeeded), strict=True))
-    for one in found:
+    for one in (one for one in found if not one.chosen):  # else a change of its numbers changes who is looked at
         number = held.channels[one.name]
         lacks = np.isnan(number), "no such reward"
         numbers |= {f"{one.name}, {kind}": numbered(number, lacks, (~of, f"none of the {kind}"))

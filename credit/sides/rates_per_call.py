@@ -12,10 +12,7 @@ from graphs.dealing import Dealt, dealt, flipped
 from graphs.kind_means import stratum_shares
 from graphs.task_means import LEVEL
 
-__all__ = ["CallRates", "compare_rates", "shared_are_most"]
-
-MOST = 0.5
-"""The part of all calls from which shared tasks alone are compared, where these can decide."""
+__all__ = ["CallRates", "compare_rates"]
 
 
 class CallRates(NamedTuple):
@@ -30,23 +27,6 @@ class CallRates(NamedTuple):
     kept: np.ndarray
 
 
-def shared_are_most(made: np.ndarray, side: np.ndarray, task: np.ndarray) -> bool:
-    """Whether tasks that both sides ran have `MOST` of the calls, or there are none of them.
-
-    Args:
-      made: the calls of each trace: int [traces].
-      side: 0 or 1 of each trace, -1 for one that is not compared: int [traces].
-      task: of each trace: int [traces].
-
-    Examples:
-      >>> shared_are_most(np.array([1, 1, 3]), np.array([0, 1, 1]), np.array([0, 0, 1]))
-      False
-    """
-    asked = (side >= 0) & (made > 0)
-    shared = asked & np.isin(task, np.intersect1d(task[asked & (side == 0)], task[asked & (side == 1)]))
-    return not shared.any() or bool(made[shared].sum() >= MOST * made[asked].sum())
-
-
 def compare_rates(
     wrong: np.ndarray, made: np.ndarray, side: np.ndarray, task: np.ndarray, kind: np.ndarray
 ) -> CallRates:
@@ -59,7 +39,9 @@ def compare_rates(
 
     Args:
       wrong: how many calls of each trace went wrong: int [traces].
-      made, side, task: as of `shared_are_most`.
+      made: the calls of each trace: int [traces].
+      side: 0 or 1 of each trace, -1 for one that is not compared: int [traces].
+      task: of each trace: int [traces].
       kind: of each trace, one of a task: int [traces].
 
     Reference: Cochran 1954, Some methods for strengthening the common χ² tests; Kline and Santos 2012, A score based

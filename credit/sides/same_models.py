@@ -3,6 +3,7 @@
 What a model does is told from what else changed only between traces of both sides with the same models. An agent that a
 run did not reach has a model, too, which that run does not tell: neither another one nor none. To take the traces in
 which a model acts leaves out, where one more agent has it on one side, just the runs that were cut short on the other.
+An agent in whose place another acts, which never acts beside it, has none there.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ ONE = ""
 
 @dataclasses.dataclass(frozen=True)
 class SameModels:
-    """Traces by the models of their agents.
+    """Traces by the models of their agents: those whose models vary, and those that act in the place of one.
 
     Attributes:
-      names: of each set of models, by the agents whose models vary, else by all models.
+      names: of each set of models, by these agents, else by all models.
       kind: the set of models that each trace has, -1 where several fit: int [traces].
       team: a number for traces that have agents in common, or no agent of several models, -1 where none acts: int
         [traces].
-      models: of each trace the model with which each agent first acts, of agents whose models vary.
+      models: of each trace the model with which each of these agents first acts.
     """
 
     names: tuple[str, ...]
@@ -48,7 +49,7 @@ class SameModels:
         return sorted(agent for agent in first.keys() & second.keys() if not first[agent] & second[agent])
 
     def unseen(self, rows: np.ndarray) -> list[str]:
-        """The agents whose models vary in a team of these traces, and are not known in some of them."""
+        """The agents of a team of these traces whose models are not known in some of them."""
         every = [{agent for row in np.flatnonzero(self.team == team) for agent in self.models[row]}
                  for team in range(self.team.max(initial=-1) + 1)]  # fmt: skip
         return sorted({agent for row in rows.tolist() if (team := self.team[row]) >= 0
@@ -60,7 +61,7 @@ def same_models(traces: Traces) -> SameModels:
 
     A trace has the set with which the first models of its agents agree: with which an agent goes on may depend on how
     it went. Agents whose models do not vary in their team tell nothing. Where several sets agree, as an agent whose
-    models vary did not act, the trace's own is not known.
+    models vary did not act, nor another in its place, the trace's own is not known.
 
     Examples:
       >>> from graphs.traces.assembling import assemble
@@ -85,15 +86,19 @@ def same_models(traces: Traces) -> SameModels:
     kind = np.full(len(found), -1)
     for number in range(len(teams)):
         rows = np.flatnonzero(of_team == number).tolist()
-        every: dict[str, set[str]] = {}
-        for who, its in (pair for row in rows for pair in found[row].items()):
-            every.setdefault(who, set()).add(its)
+        every, beside = dict[str, set[str]](), dict[str, set[str]]()
+        for of in (found[row] for row in rows):
+            for who, its in of.items():
+                every.setdefault(who, set()).add(its)
+                beside.setdefault(who, set()).update(of)
         varying = {who for who, of in every.items() if len(of) > 1}
+        varying |= {who for who in every if varying - beside[who]}
         of_rows: dict[tuple[tuple[str, str], ...], list[int]] = {}
         for row in rows:
             found[row] = {who: its for who, its in sorted(found[row].items()) if who in varying}
             of_rows.setdefault(tuple(found[row].items()), []).append(row)
-        whole = {of: i for i, of in enumerate(of for of in sorted(of_rows) if len(of) == len(varying))}
+        sure = [of for of in sorted(of_rows) if len(of) == len([who for who in varying if {*dict(of)} <= beside[who]])]
+        whole = {of: i for i, of in enumerate(sure)}
         for part, its_rows in of_rows.items():
             fits = [whole[part]] if part in whole else [i for of, i in whole.items() if {*part} <= {*of}]
             kind[its_rows] = len(kinds) + fits[0] if len(fits) == 1 else -1

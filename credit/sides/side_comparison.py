@@ -86,6 +86,8 @@ class SideComparison(ComparedSides):
         if not told:
             lost = [place_of(one.sides, self.sides.heads) for one in self.lost if one.metric == "success"]
             told = [f"success is not known on {place}, where no trace has an outcome" for place in lost]
+        if self.unweighted:
+            told = [f"success is not compared: {self.unweighted}"]
         for sure in ([row for row in self._kinds() if row.in_these == few] for few in (False, True)):
             of = up_to([f"{printable(row.kind, 40)} {first_to_second(row.first, row.second)}" for row in sure])
             named = (" and " if len(of) < MOST_NAMED + 1 else ", ").join(of)
@@ -102,7 +104,7 @@ class SideComparison(ComparedSides):
             rose.sort(key=lambda row: not who[row.metric])  # where to look first, then what it costs
             rose[1:] = sorted(rose[1:], key=lambda row: row.metric not in OF_COSTS)
             failing = (one for one in self._failing() if one.share.rises == up)
-            wrong = [f"failures per call of {printable(one.tool, 60)}" for one in failing]
+            wrong = [f"errors per call of {printable(one.tool, 60)}" for one in failing]
             wrong += [f"empty results per call of {printable(one.tool, 60)}"
                       for one in self.empty if one.share.stands_out and one.share.rises == up]  # fmt: skip
             clock = {row.rises for row in self.rows if row.metric == WALL_CLOCK and row.worth_telling}
@@ -156,9 +158,13 @@ class SideComparison(ComparedSides):
         if judged is not None and not judged.is_told:
             over = " over all tasks" * bool(of_kinds)
             state = judged.says(brief=True).removesuffix(judged.unsure)
-            mean = ", means over tasks" * (not judged.within and self._rates_differ(judged))
-            said += sentences(f"{judged.metric}{over}: {state} ({judged.means()}{mean}){judged.unsure}")
-        said += ["Success is not compared: outcomes were refused."] * refused
+            mean = ", means over tasks" * (not (judged.within or judged.of_all) and self._rates_differ(judged))
+            seen = judged.would_be_seen if state == shown() and not judged.unsure else None
+            could = "" if seen is None else f"; a change of {seen} would be" if seen else "; too few tasks to tell"
+            numbers = judged.cannot_tell or f"{state} ({judged.means()}{mean}{judged.of_all}{could}){judged.unsure}"
+            said += sentences(f"{judged.metric}{over}: {numbers}")
+        why = "outcomes were refused" if refused else self.unweighted
+        said += [f"Success is not compared: {why}."] * bool(why)
         said += sentences(*(_calls(row) for row in self.rows if row.metric == TOOL_CALLS and row.is_told))
         times, changes = self._costs()
         said += [self._begun(f"{second} {'take' if dated else 'takes'} {one}.") for one in times] + sentences(*changes)
@@ -202,7 +208,7 @@ class SideComparison(ComparedSides):
 
     def _who_failed(self) -> list[str]:
         """Which tools fail, or give nothing, more or less often beyond chance."""
-        every = (("failures", self.failing), ("empty results", self.empty))
+        every = (("errors", self.failing), ("empty results", self.empty))
         return [f"{what} per call of {printable(one.tool, 60)}: "
                 f"{' to '.join(apart((one.share.first, one.share.second), percent, 0))}"
                 for what, found in every for one in found if one.share.stands_out]  # fmt: skip
@@ -383,7 +389,9 @@ class SideComparison(ComparedSides):
             return []
         of = "" if len(unpaired) == len(asked) else f" in {', '.join(unpaired)}"
         within = "within a kind, " * any(row.within for row in asked)
-        return [f"no task is on both sides{of}: {within}those of one may be harder", *[self.mix] * bool(self.mix)]
+        most = max(asked, key=lambda row: row.shared)
+        none = most.too_few or "no task is on both sides"
+        return [f"{none}{of}: {within}those of one may be harder", *[self.mix] * bool(self.mix)]
 
     def _alone(self) -> str:
         """Which agents act on one side alone, as far as its format tells; "" where none does."""
@@ -429,7 +437,10 @@ class SideComparison(ComparedSides):
         return said[:CAVEATS]
 
     def failed(self) -> str:
-        """How many traces of each side failed, and in tasks that both ran; "" without any outcome of a side."""
+        """How many traces of each side failed, and in tasks that both ran, or `rates`; "" without any outcome of a
+        side."""
+        if self.rates is not None:
+            return self.rates
         of_all, of_both = (
             [part_of(failed, count) for failed, count in of if count] for of in (self.failures[:2], self.failures[2:])
         )
@@ -507,7 +518,7 @@ def _name(metric: str) -> str:
 
 def _numbers(row: SideDifference) -> str:
     """What an outcome did, and whether in these tasks only."""
-    return f"{row.metric} {row.means()}{f', {only_in(row.tasks)}' * row.in_these}"
+    return f"{row.metric} {row.means()}{row.of_all}{f', {only_in(row.tasks)}' * row.in_these}"
 
 
 def _calls(row: SideDifference) -> str:

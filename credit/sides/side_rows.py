@@ -12,7 +12,7 @@ from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST
 from credit.sides.shown_changes import only_in, shown
 from credit.sides.side_words import first_to_second, short
 from graphs.task_means import LEAST_TASKS, LEVEL, alike, holm
-from graphs.text import amount, interval, rounds_away
+from graphs.text import amount, counted, interval, rounds_away
 
 __all__ = ["Needed", "SideDifference", "SideRatio", "corrected_rows"]
 
@@ -113,8 +113,9 @@ class SideDifference:
       rose: in how many of these tasks the second side has more; None where tasks are not paired.
       here: p of the test over the runs of each task alone, corrected likewise; None without one.
       judge: why it may be the judge of outcomes that changed (`held_to_reference`); "" where nothing says so.
-      within: how many kinds of tasks it is compared within (`compared_in`), since no task is on both sides; 0 where it
-        is compared within none.
+      within: how many kinds of tasks it is compared within (`compared_in`), where tasks are not paired; 0 where it is
+        compared within none.
+      shared: how many tasks are on both sides, where these are too few to be compared alone.
       weighted: of `FIRST`, the verdict by which outcomes are those of all traces (`weighted_outcomes`); "" elsewhere.
     """
 
@@ -150,6 +151,7 @@ class SideDifference:
     here: float | None = None
     judge: str = ""
     within: int = 0
+    shared: int = 0
     weighted: str = ""
 
     def corrected(self, p: float, here: float, rows: int) -> SideDifference:
@@ -297,6 +299,26 @@ class SideDifference:
         """Both means, whether they are within kinds of tasks, and by what they are weighted."""
         by = f", weighted by {self.weighted}" if self.weighted and not self.kind else ""
         return first_to_second(self.first, self.second) + " within kinds of task" * bool(self.within) + by
+
+    @property
+    def too_few(self) -> str:
+        """That the tasks of both sides do not tell alone, in words; "" where there are none."""
+        are = "is" if self.shared == 1 else "are"
+        return f"{counted(self.shared, 'task')} of both {are} too few" if self.shared else ""
+
+    @property
+    def of_all(self) -> str:
+        """Why its means are of more tasks than those of both sides; "" of those alone, or where there are none."""
+        whole = " over all tasks" * (not self.within)
+        return f"{whole}, as {self.too_few}" if self.shared and not self.kind else ""
+
+    @property
+    def cannot_tell(self) -> str:
+        """That no outcome of so few tasks, or traces, would be a change; "" elsewhere."""
+        if self.p is not None or self.here is not None or min(self.tasks, *self.traces) >= LEAST_TASKS:
+            return ""
+        are = "is" if self.tasks == 1 else "are"
+        return f"{counted(self.tasks, 'task')}{' of both' * self.paired} {are} too few to tell"
 
     def told(self, said: Collection[str] = ()) -> str:
         """Both means, and whether they are of these tasks only; `place` once in a sentence that `said` it."""

@@ -66,8 +66,8 @@ def compare_metric(
     kind: np.ndarray | None,
     untold: np.ndarray | None = None,
 ) -> SideDifference | None:
-    """One metric, within `kind` where no task is on both sides (`compared_in`); None where a side has no number of a
-    known task. Within what is one of these kinds, or may differ by them, there is no `kind`.
+    """One metric, within `kind` where too few tasks are on both sides (`compared_in`); None where a side has no number
+    of a known task. Within what is one of these kinds, or may differ by them, there is no `kind`.
     """
     measured = metric.value
     untold = np.zeros(len(side), bool) if untold is None else untold
@@ -135,6 +135,7 @@ def compare_metric(
         untold=of_each(asked & untold),
         here=found.here.p if found.here.least < LEVEL else None,
         within=0 if stratum is not kind or np.ptp(kind) == 0 else len(np.unique(stratum[kept])),
+        shared=0 if paired else len(np.intersect1d(tasks, others)),
     )
     some = value[known >= 0]
     ends_of = (0.0, 1.0) if name == "success" else (float(some.min()), float(some.max()))

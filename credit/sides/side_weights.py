@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from graphs.compared_alone import tasks_alone
 from graphs.kind_means import stratum_shares
 
 __all__ = ["compared_in", "side_weights"]
@@ -12,8 +13,9 @@ __all__ = ["compared_in", "side_weights"]
 def compared_in(side: np.ndarray, task: np.ndarray, kind: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Which traces are compared, bool [traces], and the kind of tasks that each is compared within, int [traces].
 
-    Tasks that both sides have are compared with themselves, whatever their kind. Where there are none, tasks are
-    compared within the kinds that both sides have; where there are none of these either, all with all.
+    Tasks that both sides have are compared with themselves, whatever their kind (`tasks_alone`). Where these are none,
+    or too few, tasks are compared within the kinds that both sides have; where there are none of these either, all with
+    all.
 
     Args:
       side: 0 or 1 of each trace, -1 for none, or without a number: int [traces].
@@ -28,8 +30,8 @@ def compared_in(side: np.ndarray, task: np.ndarray, kind: np.ndarray) -> tuple[n
       [[False, True, True, False], [0, 0, 0, 0]]
     """
     all_alike = np.zeros(len(side), int)
-    for of, stratum in ((task, all_alike), (kind, kind)):
-        both = np.intersect1d(of[side == 0], of[side == 1])
+    kinds = np.intersect1d(kind[side == 0], kind[side == 1])
+    for both, of, stratum in ((tasks_alone(side, task), task, all_alike), (kinds, kind, kind)):
         if len(both):
             return (side >= 0) & np.isin(of, both), stratum
     return side >= 0, all_alike

@@ -13,7 +13,7 @@ from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import has_statuses
 from credit.reports.trace_numbers import numbered
 from credit.sides.comparable_traces import of_told_tasks
-from credit.sides.rates_per_call import compare_rates, shared_are_most
+from credit.sides.rates_per_call import compare_rates
 from credit.sides.side_rows import SideDifference, corrected_rows
 from credit.sides.side_tests import compare_metric
 from credit.sides.side_weights import side_weights
@@ -33,8 +33,8 @@ class ToolFailures:
       tool: its name.
       failed, calls: of each side, over the traces that the test compares.
       share: the test of the share that failed, of traces with such calls, within tasks as of any metric. Its p is
-        corrected by Holm's method, for tools alone: what one of them does is not lost in what others do. Where shared
-        tasks have few of the calls, `compare_rates` of all traces.
+        corrected by Holm's method, for tools alone: what one of them does is not lost in what others do. Where some
+        tasks are shared, and cannot tell alone (`tasks_alone`), `compare_rates` of all traces.
       shared: the tasks that both sides ran, where the test is of all traces; else 0.
       in_shared: in these, failed calls of each side, and calls of each.
     """
@@ -124,7 +124,7 @@ def _of_tools(
     *,
     depends: bool,
 ) -> list[ToolFailures]:
-    """`ToolFailures` of these calls, by which of all events `failed`; shared tasks alone where that `depends` on them.
+    """`ToolFailures` of these calls, by which of all events `failed`; as any metric where that `depends` on tasks.
 
     What a search finds is the task's doing, and tasks of one side may be harder. Whether a call fails is the tool's.
     """
@@ -140,13 +140,16 @@ def _of_tools(
         if row is None:
             continue
         compared = side_weights(of_told_tasks(share, untold).value, side, task, kind) > 0
-        within, one = _summed(wrong, made, compared), np.where(untold, -1, side)
-        if depends or not row.paired or (row.p is not None and shared_are_most(made, one, task)):
-            found.append(ToolFailures(name, *within, row))
+        one = np.where(untold | (made == 0), -1, side)
+        both = np.intersect1d(*(task[one == which] for which in (0, 1)))
+        if depends or not len(both) or (row.paired and row.p is not None):
+            found.append(ToolFailures(name, *_summed(wrong, made, compared), row))
         else:
             rates = compare_rates(wrong, made, one, task, kind)
-            every = np.stack([rates.kept & (one == which) for which in (0, 1)])
-            found.append(ToolFailures(name, *_summed(wrong, made, every), rates.row, row.tasks, within))
+            every, shared = (np.stack([of & (one == which) for which in (0, 1)])
+                             for of in (rates.kept, np.isin(task, both)))  # fmt: skip
+            in_shared = _summed(wrong, made, shared)
+            found.append(ToolFailures(name, *_summed(wrong, made, every), rates.row, len(both), in_shared))
     corrected = corrected_rows([one.share for one in found], by_least=True)
     found = [dataclasses.replace(one, share=row) for one, row in zip(found, corrected, strict=True)]
     return sorted(found, key=lambda one: (1.0 if one.share.p is None else one.share.p, -abs(one.share.difference)))
@@ -158,7 +161,7 @@ def _summed(wrong: np.ndarray, made: np.ndarray, of: np.ndarray) -> tuple[tuple[
     return (first, second), (all_first, all_second)
 
 
-def failing_tools(found: Sequence[ToolFailures], what: str = "failures") -> str:
+def failing_tools(found: Sequence[ToolFailures], what: str = "errors") -> str:
     """The tools whose share of failed calls, or of empty results, differs beyond chance, with their counts; "" without
     any."""
     every = "; ".join(up_to([one.told() for one in found if one.share.stands_out], MOST_TOLD))

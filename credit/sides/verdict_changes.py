@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from credit.doctor.prevalence import of_all
 from credit.doctor.verdict_errors import VerdictErrors
+from credit.reports.prevalence import of_all
 from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
 from credit.reports.trace_numbers import numbered
+from credit.reports.verdict_channels import says
 from credit.sides.shown_changes import shown
 from credit.sides.side_rows import SideDifference
 from credit.sides.side_tests import compare_metric
@@ -150,11 +151,11 @@ def held_to_reference(row: SideDifference, outcome: str, changes: Sequence[Verdi
         rises = (one.difference > 0) != one.succeeded
         moved = one.stands_out or one.of_any < LOOSE
         if one.against and one.verdict == outcome and moved and rises == row.rises:
-            does, said = ("fail", "passes") if one.succeeded else ("pass", "rejects")
+            does, said = ("fail", "pass") if one.succeeded else ("pass", "reject")
             does = f"{does}{'es' * (not one.succeeded) or 's'}" if one.stands_out else f"may {does}"
             more = "more" if one.difference > 0 else "less"
-            judge, against = (printable(name, 60) for name in (outcome, one.against))
-            return dataclasses.replace(row, judge=f"{judge} {does} {more} of what {against} {said} ({one.parts()})")
+            judge = f"{printable(outcome, 60)} {does} {more} of what {says(one.against, said)} ({one.parts()})"
+            return dataclasses.replace(row, judge=judge)
     return row
 
 
@@ -197,7 +198,7 @@ def verdicts_by_system(traces: Traces, errors: Sequence[VerdictErrors]) -> str:
 def _kind(verdict: str, succeeded: bool, against: str) -> str:
     kind, does = ("successes", "fails") if succeeded else ("failures", "passes")
     if against:
-        kind = f"runs that {printable(against, 60)} {'passes' if succeeded else 'rejects'} and"
+        kind = f"runs that {says(against, 'pass' if succeeded else 'reject')} and"
     return f"{kind}{' that' * (not against)} {printable(verdict, 60)} {does}"
 
 

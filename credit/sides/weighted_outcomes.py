@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from credit.doctor.prevalence import of_all
-from credit.doctor.selected_outcomes import deciding_verdict
+from credit.reports.deciding_verdict import deciding_verdict
+from credit.reports.prevalence import of_all
 from credit.reports.trace_numbers import TraceMetric, numbered
 from credit.sides.side_rows import SideDifference
 from graphs.traces.batch import Traces
 
-__all__ = ["WeightedOutcomes", "weighted_outcomes"]
+__all__ = ["WeightedOutcomes", "weighted_by_unit", "weighted_outcomes"]
 
 
 class WeightedOutcomes(NamedTuple):
@@ -38,16 +38,20 @@ class WeightedOutcomes(NamedTuple):
         """What `success_costs` is to be told of them."""
         return {"weighted": self.verdict, "selected": bool(self.refused)}
 
+    @property
+    def compared(self) -> TraceMetric:
+        """The metric by which sides are compared: no number where that is refused."""
+        if not self.refused:
+            return self.metric
+        every = np.ones(len(self.metric.value), bool)
+        return numbered(np.full(len(every), np.nan), (every, self.refused))
+
     def told_of(self, row: SideDifference) -> SideDifference:
-        """The row of these outcomes, with the verdict that weights it, or why it is no change.
+        """The row of these outcomes, with the verdict that weights it.
 
         Args:
           row: of them.
         """
-        if self.refused:
-            return dataclasses.replace(
-                row, judge=row.judge or self.refused, p=None, here=None, low=None, high=None, seen=None
-            )
         row = dataclasses.replace(row, weighted=self.verdict)
         if self.verdict and row.metric == "success":  # weighted parts of few may lie beyond
             first, second = np.clip((row.first, row.second), 0, 1).tolist()
@@ -73,3 +77,21 @@ def weighted_outcomes(traces: Traces, outcome: TraceMetric, side: np.ndarray) ->
             outcome, refused=f"{name} decided which have an outcome, on a side too few of a verdict"
         )
     return WeightedOutcomes(numbered(value, (np.isnan(value), f"{name} says nothing of it")), name)
+
+
+def weighted_by_unit(traces: Traces, outcome: TraceMetric, unit: np.ndarray) -> WeightedOutcomes:
+    """The same within each unit, as systems are; no numbers of one in which too few of a verdict have an outcome.
+
+    Args:
+      traces, outcome: as of `weighted_outcomes`.
+      unit: of each trace: int [traces].
+    """
+    if np.isfinite(outcome.value).all() or (found := deciding_verdict(traces)) is None:
+        return WeightedOutcomes(outcome)
+    name, passes = found
+    value = np.full(len(unit), np.nan)
+    for of in (unit == one for one in np.unique(unit)):
+        if (weighted := of_all(outcome.value, passes, np.where(of, 0, -1))) is not None:
+            value[of] = weighted[of]
+    untold, few = f"{name} says nothing of it", f"{name} decided which have an outcome, too few of a verdict"
+    return WeightedOutcomes(numbered(value, (np.isnan(passes), untold), (np.isnan(value), few)), name)

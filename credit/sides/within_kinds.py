@@ -130,5 +130,5 @@ def within_models(
     if lost.any():
         who = " or ".join(map(printable, same.unseen(np.flatnonzero(lost))[:MOST_TOLD])) or "any agent"
         of = counted(int(lost.sum()), "trace")
-        return others, f"in {of} the model of {who} is not known, so what it {from_rest}"
+        return others, f"in {of} {who} does not act or states no model, so what its model {from_rest}"
     return told or "", NONE.format("model") if told is None else ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from credit.tables.batch_rows import Rows, as_traces
+from credit.tables.batch_rows import Rows, as_traces, warn_of_direct_call
 from estimators.base import REASONS, Credit, check_batch
 from graphs.argument_kinds import checked_kinds
 from graphs.event_graph import EventType
@@ -46,6 +46,9 @@ def table(traces: Traces | Rows, credit: Credit | Mapping[str, Credit], *, actio
     Raises:
       CreditError: something else than a batch and results, or a result that is not of this batch's padded length.
 
+    Warns:
+      UnusedRewardsWarning, MissingColumnWarning: as of `Rows.gather`.
+
     Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(
@@ -55,7 +58,7 @@ def table(traces: Traces | Rows, credit: Credit | Mapping[str, Credit], *, actio
       >>> table.select(["trace", "agent", "advantage"]).to_pylist()[0]
       {'trace': 'a', 'agent': 'planner', 'advantage': 0.75}
     """
-    traces = as_traces(traces)
+    source, traces = traces, as_traces(traces)
     trace = np.asarray(traces.graph.trace_ids[: traces.sizes.events])
     columns = event_columns(traces) | {
         "tool": traces.events["tool"],
@@ -71,6 +74,8 @@ def table(traces: Traces | Rows, credit: Credit | Mapping[str, Credit], *, actio
     else:
         for name, result in credit.items():
             columns |= {f"{name}_{key}": values for key, values in _result_columns(traces, name, result).items()}
+    for result in (credit,) if isinstance(credit, Credit) else credit.values():
+        warn_of_direct_call(source, result, stacklevel=4)  # the caller, past the check of arguments
     joined = pa.table(columns)
     return joined.filter(joined["action"]) if actions_only else joined
 

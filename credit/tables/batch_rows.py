@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import pyarrow as pa
 
-from credit.missing_columns import missing_in_rows_of
+from credit.missing_columns import missing_in_rows_of, rewards_forgotten
 from credit.tables.column_teams import Team
 from estimators.base import Credit, check_batch
 from graphs.errors import CreditError, MissingColumnWarning, UnusedRewardsWarning
@@ -24,7 +24,7 @@ from graphs.traces.evidence import Evidence
 from graphs.traces.schema import TEXT_COLUMNS
 from graphs.traces.tokens import Tokens
 
-__all__ = ["RowNames", "Rows", "as_traces"]
+__all__ = ["RowNames", "Rows", "as_traces", "warn_of_direct_call"]
 
 FORMAT = "columns"
 """The format and the file of traces that came from columns."""
@@ -153,7 +153,7 @@ class Rows:
           CreditError: `values` is something else, has not one entry for each event, or is the result of another batch.
 
         Warns:
-          UnusedRewardsWarning: rows have rewards of their own, and a `Credit` has the outcomes alone.
+          UnusedRewardsWarning: rows have rewards of their own, and a direct call of a method was not given them.
           MissingColumnWarning: as of `credit.run`, for a `Credit` of a direct call.
 
         Examples:
@@ -168,13 +168,7 @@ class Rows:
             values = result.advantage
             if np.shape(values) == (self.events,) and not isinstance(values, jax.core.Tracer):
                 check_batch(self.names.graph, "values", result)
-                if unpaid := self._left_out(result):
-                    text = f"event_reward of {counted(unpaid, 'row')} is not used: {result.source} has outcomes alone; "
-                    text += "pass event_reward=rows.event_reward to the method, if it takes it"
-                    warnings.warn(text, UnusedRewardsWarning, stacklevel=2)
-                for said in missing_in_rows_of(result, self.names, self.evidence):
-                    if said not in self.names.told:
-                        warnings.warn(said, MissingColumnWarning, stacklevel=2)
+                warn_of_direct_call(self, result, stacklevel=3)
         if not hasattr(values, "shape"):
             kind = type(values).__name__
             raise CreditError(
@@ -187,19 +181,6 @@ class Rows:
             return traced
         return np.asarray(values)[self.event]
 
-    def _left_out(self, result: Credit) -> int:
-        """How many rows have a reward that is in no amount of a result: each amount is the outcome, and no return."""
-        if self.event_reward is None or not result.own_outcome:
-            return 0
-        graph, outcome = self.names.graph, np.asarray(self.names.reward, np.float64)
-        trace, valid = np.asarray(graph.trace_ids), np.asarray(result.valid)
-        earned = np.where(np.isfinite(self.event_reward), self.event_reward, 0).astype(np.float64)
-        total = np.bincount(trace, earned, len(outcome))
-        least = 1e-5 * (np.abs(outcome) + np.abs(total))
-        paid = valid & (np.abs(earned) > 0) & (np.abs(total) > least)[trace]
-        alike = np.abs(np.asarray(result.credit) - outcome[trace]) <= least[trace]
-        return int(paid.sum()) if alike[valid].all() else 0
-
 
 def as_traces(source: Traces | Rows) -> Traces:
     """The batch of what was read, or of what came from columns.
@@ -208,6 +189,30 @@ def as_traces(source: Traces | Rows) -> Traces:
       source: of `credit.read`, or the rows of `from_columns`.
     """
     return source.traces if isinstance(source, Rows) else source
+
+
+def warn_of_direct_call(source: Traces | Rows, result: Credit, stacklevel: int) -> None:
+    """Warn of what `credit.run` would have passed to a method or warned of, where its result meets the batch.
+
+    Args:
+      source: the batch.
+      result: of a method on it, not traced.
+      stacklevel: 2 is the caller of this function.
+
+    Warns:
+      UnusedRewardsWarning: the batch has rewards at events, and the method was called without them.
+      MissingColumnWarning: as of `missing_in_rows_of`, of rows.
+    """
+    logged = source.evidence.get("event_reward")
+    if unpaid := rewards_forgotten(result, logged.array if isinstance(logged, Evidence) else logged):
+        of_rows = isinstance(source, Rows)
+        what, array = ("row", "rows.event_reward") if of_rows else ("event", "traces.evidence['event_reward'].array")
+        text = f"event_reward of {counted(unpaid, what)} is not used: {result.source} was called without it; "
+        warnings.warn(f"{text}pass event_reward={array}", UnusedRewardsWarning, stacklevel=stacklevel)
+    if isinstance(source, Rows):
+        for said in missing_in_rows_of(result, source.names, source.evidence):
+            if said not in source.names.told:
+                warnings.warn(said, MissingColumnWarning, stacklevel=stacklevel)
 
 
 def _traces(rows: Rows) -> Traces:

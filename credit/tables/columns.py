@@ -38,6 +38,7 @@ from credit.tables.column_values import (
     unlike_indices,
 )
 from credit.tables.copied_rows import copied_rows
+from credit.tables.merged_rollouts import said_of_merged
 from credit.tables.row_order import (
     moments_of_places,
     order_of_turns,
@@ -146,9 +147,9 @@ def from_columns(
         `sibling_parent` and `alternative` say which traces are replays that share a choice
         (`graphs.replay_clusters`); group-relative methods heed it. With `agent_reward` an agent's outcome is its
         trace's `reward` plus its `agent_reward`; who lacks one has none. Where `reward` is left out, the second is it.
-        `token_ids` with `token_log_probs`, a list a row, and of padded arrays [N, L] `token_mask`, True where the
-        policy generated the token, serve one check: of traces and rows that stand again. Without them, and without an
-        `order` of a clock finer than a second, one that stands again alone is not told from an honest one.
+        `log_prob`, or `token_ids` with `token_log_probs`, a list a row, and of padded arrays [N, L] `token_mask`, True
+        where the policy generated the token, serve one check: of traces and rows that stand again. Without them, and
+        without an `order` of a clock finer than a second, one that stands again alone is not told from an honest one.
       events, traces, agents: padded sizes, so that every batch compiles to the same shape. Default:
         `graphs.padding.bucket` of the content, or of `events` where only that is given. With `events`, masks that the
         columns may need are arrays in every batch.
@@ -161,9 +162,10 @@ def from_columns(
       UserWarning: single precision, in which methods compute, or the type of a column changes differences of returns of
         a group by over 1 %; or rows stand twice, at one place of `order` or `context`, by numbers or sampled tokens
         that hardly come twice, in whole traces or groups, or as the end of the batch, as of `RowAdvantages`: one second
-        call of a trace looks the same elsewhere; or `event_reward` is the outcome again; or a row stands behind a later
-        turn, or rows are scattered whose turns are no numbers; or a row has a null `event_reward`; or no trace has an
-        outcome; or ids differ only in case, blanks, hyphens or Unicode's form.
+        call of a trace looks the same elsewhere; or `event_reward` is the outcome again; or turns of a trace begin
+        again, unlike in others; or a row stands behind a later turn, or rows are scattered whose turns are no numbers;
+        or a row has a null `event_reward`; or no trace has an outcome; or ids differ only in case, blanks, hyphens or
+        Unicode's form.
 
     Raises:
       ColumnError: lengths differ, ids are missing or of a wrong type, a trace or group is called `nan` or `None` as
@@ -194,9 +196,13 @@ def from_columns(
         warnings.warn(f"the batch has {copies}: leave them out", stacklevel=3)
     if copied.filling:
         warnings.warn(f"{copied.filling} leave them out", stacklevel=3)
+    merged = "" if copies or copied.filling else said_of_merged(rows, turn)
+    if merged:
+        warnings.warn(f"the batch has {merged}", stacklevel=3)
     if words := order_of_turns(rows, turn, stated=order is not None)[1]:
-        warnings.warn(f"methods may read rows in the order of their trace, and {words}", stacklevel=3)
-    elif untold := untold_order(rows, turn, places, of_agents=False):
+        if not merged:
+            warnings.warn(f"methods may read rows in the order of their trace, and {words}", stacklevel=3)
+    elif untold := untold_order(rows, turn, places, of_agents=False, moments=beside.get("time")):
         if turn is not None and order is None:  # else `credit.run` warns, where a method reads the order
             warnings.warn(f"methods may read {untold}", stacklevel=3)
         rows = dataclasses.replace(rows, names=dataclasses.replace(rows.names, untold=untold))

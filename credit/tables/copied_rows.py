@@ -161,7 +161,7 @@ def _again_by_numbers(
     again, first = (order[of] for of in repeated_traces(as_passed, outcome[order], [*stated.values(), *text], measured))
     sampled = again[:0], again[:0]
     if not len(again):
-        (again, first), sampled = sampled_again(graph, outcome, [*stated.values()], tokens, times[of_event])
+        (again, first), sampled = sampled_again(graph, outcome, stated, tokens, times[of_event])
     if not len(again):
         return None, sampled
     copy, original = (int(place[np.flatnonzero(trace == of[0])[0]]) for of in (again, first))

@@ -11,9 +11,10 @@ from credit.tables.column_values import ColumnError, as_arrow, as_ids, factorise
 from credit.values_at_once import Rounds
 from graphs.structure.host_ids import consecutive, distinct
 from graphs.text import counted, excerpt
+from graphs.traces.lost_rows import lost_rows
 from graphs.traces.one_place import again_in_place
 from graphs.traces.told_order import are_scattered, untold_agents
-from graphs.traces.turn_gaps import said_of_gap, turn_gaps, turn_numbers
+from graphs.traces.turn_gaps import turn_numbers
 from graphs.traces.turn_numbers import numbered_turn
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "moments_of_places",
+    "numbers_of_turns",
     "order_of_turns",
     "rounds_at_once",
     "rounds_of_places",
@@ -77,8 +79,13 @@ def order_of_turns(rows: Rows, turn: Any, *, stated: bool) -> tuple[bool | None,
     return (True if known else None), ""
 
 
-def _turn_numbers(rows: Rows, turn: Any) -> np.ndarray | None:
-    """The number of the turn of each entered event; None without turns, or where their labels have no order."""
+def numbers_of_turns(rows: Rows, turn: Any) -> np.ndarray | None:
+    """The number of the turn of each entered event; None without turns, or where their labels have no order.
+
+    Args:
+      rows: of the batch.
+      turn: the column, or None.
+    """
     if turn is None:
         return None
     codes, names = factorise("turn", turn)
@@ -217,34 +224,41 @@ def untold_rounds(rows: Rows, turn: Any) -> bool:
     if (context := _contexts(rows)) is not None and untold.any():
         lacks = context < 0
         untold &= np.isin(np.arange(len(untold)), trace[lacks])
-    if untold.any() and (at := _turn_numbers(rows, turn)) is not None:
+    if untold.any() and (at := numbers_of_turns(rows, turn)) is not None:
         untold &= np.isin(np.arange(len(untold)), trace[1:][beside & (at[1:] <= at[:-1])])
     return bool(untold.any())
 
 
 def untold_order(
-    rows: Rows, turn: Any, places: np.ndarray | None, *, of_agents: bool, passed: np.ndarray | None = None
+    rows: Rows,
+    turn: Any,
+    places: np.ndarray | None,
+    *,
+    of_agents: bool,
+    moments: np.ndarray | None = None,
+    passed: np.ndarray | None = None,
 ) -> str:
     """What follows "reads" where rows tell no order, as in tables; "" where they do.
 
     Turns tell one where they are numbers, or end in one, as for `order_of_turns`. `order=` tells one but where rows of
     an agent have one place and no common context: several instances of one name may have acted at once. Neither does
-    where a row may be lost, as of `turn_gaps`.
+    where a row may be lost, as of `lost_rows`.
 
     Args:
       rows: of the batch.
       turn: the column, or None.
       places: as of `rounds_at_once`.
       of_agents: whether it is read which of several agents was first.
+      moments: of `moments_of_places`, of the rows of the batch; None where no order is stated.
       passed: where each row of the batch stood among those that the caller passed. Default: there.
     """
-    if gap := _said_of_gap(rows, turn, passed):
+    if gap := _said_of_gap(rows, turn, moments, passed):
         return gap
     if places is not None:
         return _said_of_ties(rows, ties(rows, places))
     entered, graph = len(rows.event), rows.names.graph
     trace, agent = (np.asarray(ids)[:entered] for ids in (graph.trace_ids, graph.agent_ids))
-    at = _turn_numbers(rows, turn)
+    at = numbers_of_turns(rows, turn)
     if at is None and len(np.unique(trace)) < entered and are_scattered(trace[np.argsort(rows.names.rows)]):
         return "the order of rows, and those of a trace are scattered over the batch: pass order=, or numbers as turn="
     if not of_agents:
@@ -256,18 +270,19 @@ def untold_order(
     return said if len(later) else ""
 
 
-def _said_of_gap(rows: Rows, turn: Any, passed: np.ndarray | None) -> str:
-    if turn is None:
+def _said_of_gap(rows: Rows, turn: Any, moments: np.ndarray | None, passed: np.ndarray | None) -> str:
+    graph, entered = rows.names.graph, len(rows.event)
+    trace, agent = (np.asarray(ids)[:entered] for ids in (graph.trace_ids, graph.agent_ids))
+    at = np.full(len(agent), -1) if turn is None else turn_numbers(as_ids("turn", turn, None))[rows.names.rows]
+    place = None if moments is None else moments[rows.names.rows]
+    gaps = lost_rows(trace, agent, np.asarray(graph.agent_name_ids)[agent], at, place)
+    if not gaps:
         return ""
-    graph, at = rows.names.graph, turn_numbers(as_ids("turn", turn, None))[rows.names.rows]
-    trace, agent = (np.asarray(ids)[: len(at)] for ids in (graph.trace_ids, graph.agent_ids))
-    behind, before = turn_gaps(trace, np.asarray(graph.agent_name_ids)[agent], at)
-    if not len(behind):
-        return ""
-    row = rows.names.rows[behind[0]]
-    where = f"turn of row {row if passed is None else passed[row]} is {said_of_gap(int(at[behind[0]]), int(before[0]))}"
-    such = f" ({counted(len(behind), 'such trace')})" if len(behind) > 1 else ""
-    return f"the order of turns, and {where}{such}: a row may be lost"
+    gap, row = gaps[0], rows.names.rows[gaps[0].row]
+    number = at[gap.row] if place is None or gap.column == "turn" else place[gap.row]
+    where = f"{gap.column} of row {row if passed is None else passed[row]} is {gap.said(int(number))}"
+    such = f" ({counted(len(gaps), 'such trace')})" if len(gaps) > 1 else ""
+    return f"the order of {'turns' if gap.column == 'turn' else 'rows'}, and {where}{such}: a row may be lost"
 
 
 def _said_of_ties(rows: Rows, tied: np.ndarray) -> str:

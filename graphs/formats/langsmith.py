@@ -318,6 +318,7 @@ def _record(trace_id: str, trace: _Trace, beside: Roots, askers: frozenset[str])
         _set_rewards(write_spans(record, spans, "workflow", fields, beside=beside), trace)
     except TraceError as error:
         yield error.problem
+        yield record.without_events()
         return
     named = [run for one in trace.runs.values() if isinstance(one.child_run_ids, list) for run in one.child_run_ids]
     absent = [run for run in dict.fromkeys(map(str, named)) if run not in trace.runs]

@@ -312,6 +312,7 @@ def _records(
             place_scores(written, feedback, ("summary.weave.feedback", "id"))
         except TraceError as error:
             yield error.problem
+            yield record.without_events()
             continue
         record.sole_channel("evaluations" if example else "")
         yield record

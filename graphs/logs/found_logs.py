@@ -390,7 +390,7 @@ def _shortened(value: Any) -> Any:
 def _unknown(source: Source, head: bytes) -> Problem:
     """The problem of a file of unknown format, with the format that it resembles, if any."""
     from graphs.formats.table.columns import KNOWN
-    from graphs.formats.table.hints import table_without
+    from graphs.formats.table.hints import is_no_log, table_without
 
     table = table_without(head, KNOWN)
     records = {name: getattr(reader_of(name), "RECORDS", ()) for name in FORMATS}
@@ -398,7 +398,8 @@ def _unknown(source: Source, head: bytes) -> Problem:
     of_rows = () if table is None else {name for names in KNOWN.values() for name in names}
     close = resemblance(head, records, 1 if table is None else 2, of_rows)
     if close is None and table is not None:
-        return Problem("unknown-format", source.name, 0, "content", *table)
+        kind = "other-table" if is_no_log(table[0]) and not source.is_named else "unknown-format"
+        return Problem(kind, source.name, 0, "content", *table)
     if close is None:
         kinds = (
             f"a supported format: {', '.join(FORMATS)}; or a table with a row an action and --columns, or the native "

@@ -48,7 +48,7 @@ def apply_run_states(
 
     A trace with spans that stand twice has a note with their number, a file with spans of an unknown kind one for each
     kind, and one with calls of which it states different counts, or traces whose cost is not the sum of its parts, one;
-    so has each model of embeddings.
+    so has each model that embeds for a tool beside another.
 
     A run that is both and is not left out has the note on its withdrawn outcome only.
 
@@ -127,7 +127,7 @@ def apply_run_states(
         expected = "a kind of span that the format knows: this span is no event, and the spans in it are read"
         yield Problem("unknown-kind", file, line, "kind", excerpt(kind), expected, count=count)
     for (model, file), (line, calls, tokens) in embedded.items():
-        expected = f"a model of actions: {tokens:,} tokens that it read for tools are in no sum and have no price"
+        expected = f"one model that embeds for a tool: {tokens:,} tokens that this one read are in no sum"
         yield Problem("embedded-tokens", file, line, "model", excerpt(model), expected, count=calls)
     for file, (costs, line, count) in dear.items():
         expected = "the sum of what its calls cost, which counts by agent, model and tool"

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from graphs.event_types import EventType
 from graphs.reading.documents import stem
 from graphs.reading.json_problems import JSON_ERRORS
 from graphs.reading.source import Source
@@ -78,12 +79,18 @@ def model_names(models: Iterable[str | None]) -> str:
 def name_models(record: TraceRecord) -> None:
     """Name the trace's model after its calls', unless its log does, where they ask one.
 
-    Calls keep their own where they ask several: `graphs.traces.assembling` names the trace's.
+    Calls keep their own where they ask several: `graphs.traces.assembling` names the trace's. Embeddings keep theirs.
     """
-    models = {*record.columns.get("model", ())} - {None}
+    stated, read = (record.columns.get(name, []) for name in ("model", "input_tokens"))
+    of_tools = [of == EventType.TOOL_CALL and not acts for of, acts in zip(record.types, record.actions, strict=True)]
+    own = {i: model for i, (model, count, of_tool) in enumerate(zip(stated, read, of_tools, strict=False))
+           if of_tool and None not in (model, count)}  # fmt: skip
+    models = {model for i, model in enumerate(stated) if i not in own} - {None}
     if len(models) == 1 and not record.missing and record.model in ("", *models):
         record.model = record.model or model_names(models)
-        record.columns.pop("model", None)
+        del record.columns["model"]
+        if own:
+            record.columns["model"] = [own.get(i) for i in range(len(stated))]
 
 
 def canonical(raw: bytes | msgspec.Raw) -> bytes:

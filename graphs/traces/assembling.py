@@ -32,6 +32,7 @@ from graphs.traces.event_models import with_answered_models, with_unnamed_models
 from graphs.traces.evidence import Evidence, evidence_of_events, evidence_of_traces
 from graphs.traces.grouping import GROUP_KEYS, check_group_by, group_names, of_their_task, with_models_of_agents
 from graphs.traces.limits import DEFAULT, Limits
+from graphs.traces.lost_rows import note_of_gaps
 from graphs.traces.part import ABSENT_COUNT, EVENT_TEXT, Heading, Part, first_of_each
 from graphs.traces.record import CUT_SHORT, LARGEST_FLOAT, TraceRecord, check, check_columns
 from graphs.traces.record_parts import joined, part_of
@@ -39,7 +40,7 @@ from graphs.traces.schema import TEXT_COLUMNS
 from graphs.traces.sole_channels import make_sole_outcomes
 from graphs.traces.statuses import status_words
 from graphs.traces.tokens import join_tokens
-from graphs.traces.turn_gaps import TURN, note_of_gaps
+from graphs.traces.turn_gaps import TURN
 
 __all__ = ["assemble", "clustered"]
 
@@ -102,8 +103,7 @@ class _Waiting:
 
     def append(self, item: TraceRecord | Problem) -> None:
         if isinstance(item, TraceRecord) and item.unread is not None:
-            self.items += item.unread
-            self.unread.append(item)
+            self.items += (*item.unread, item)
             return
         has_turns = bool(item.turns) if isinstance(item, TraceRecord) else self.has_turns
         if self.size >= _EVENTS_A_PART or has_turns is not self.has_turns:
@@ -113,7 +113,7 @@ class _Waiting:
         self.has_turns = has_turns
 
     def flush(self) -> None:
-        read = [item for item in self.items if isinstance(item, TraceRecord)]
+        read = [item for item in self.items if isinstance(item, TraceRecord) and item.unread is None]
         whole, are_sound = joined(read), True
         try:
             check_columns(whole)
@@ -123,6 +123,9 @@ class _Waiting:
         for item in self.items:
             if isinstance(item, Problem):
                 self.problems.append(item)
+                continue
+            if item.unread is not None:
+                self.unread.append(item)
                 continue
             try:
                 records.append(check(item, self.limits, columns=not are_sound))
@@ -247,7 +250,7 @@ def _join(
         problems=(
             *problems,
             *ProblemLog(batch_notes(headings, graph, reward, evidence, problems, names, events["line"], tokens, times)),
-            *note_of_gaps(headings, graph, np.concatenate(turns), events["line"]),
+            *note_of_gaps(headings, graph, np.concatenate(turns), times, events["line"]),
             *time_notes(headings, times, event_counts),
             *units_of_seconds(headings, times, event_counts, took, np.asarray(graph.agent_ids)[: n.events]),
             *of_ends,

@@ -142,7 +142,7 @@ def _note_of_twins(
     _, file = np.unique([heading.file for heading in headings], return_inverse=True)
     stated = [np.asarray(graph.time), *numbers.values(), *contents_of_tokens(tokens, len(lines))]
     again, first = repeated_traces(graph, reward, stated, measured, file)
-    alone, (row, of) = sampled_again(graph, reward, [*numbers.values()], tokens, times)
+    alone, (row, of) = sampled_again(graph, reward, numbers, tokens, times)
     again, first = (again, first) if len(again) else alone
     if len(row) and not rows_named:
         where, (line, original) = (

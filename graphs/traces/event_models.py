@@ -18,6 +18,7 @@ from graphs.traces.evidence import Evidence
 
 __all__ = [
     "agent_models",
+    "embeddings",
     "event_models",
     "first_models",
     "models_of_agent",
@@ -36,7 +37,7 @@ def event_models(traces: Traces) -> tuple[list[str], np.ndarray]:
     An event has the model that it states. A call, which is an action with a count of tokens, that states none has that
     of its trace. Another event has that of the latest event of its agent instance which states one or is a call, or
     before any that of the first; where its instance has none of these, that of its trace. The model of several models,
-    joined, is none of an event.
+    joined, is none of an event. That of one of `embeddings` is of no other event.
 
     Examples:
       >>> from graphs.traces.assembling import assemble
@@ -59,7 +60,8 @@ def event_models(traces: Traces) -> tuple[list[str], np.ndarray]:
         # Effects of a call follow it among the events of its instance.
         agent = np.asarray(graph.agent_ids)[:n]
         order = np.argsort(agent, kind="stable")
-        calls = (stated >= 0) | _is_call(graph, n, traces.evidence)
+        alone = embeddings(traces)
+        calls = ((stated >= 0) | _is_call(graph, n, traces.evidence)) & ~alone
         latest = np.maximum.accumulate(np.where(calls[order], np.arange(n), -1))
         first = np.minimum.accumulate(np.where(calls[order], np.arange(n), n - 1)[::-1])[::-1]
         acted = (latest >= 0) & (agent[order[latest]] == agent[order])
@@ -67,11 +69,29 @@ def event_models(traces: Traces) -> tuple[list[str], np.ndarray]:
         source = np.where(agent[source] == agent[order], source, order)
         own = np.empty(n, np.int64)
         own[order] = stated[source]
+        own = np.where(alone, stated, own)
         model = np.where(own >= 0, own + 1 + len(of_trace.dictionary), model)
     else:
         model = model[trace]
     distinct, which = np.unique(names, return_inverse=True)
     return distinct.tolist(), which[model]
+
+
+def embeddings(traces: Traces) -> np.ndarray:
+    """Whether each real event is no action and states a model and tokens that it read, as a tool that embeds: bool
+    [events].
+
+    Examples:
+      >>> import credit
+      >>> _, _, rows = credit.from_columns(group=["q"], trace=["a"], agent=["x"], reward=[1.0])
+      >>> embeddings(rows.traces).tolist()
+      [False]
+    """
+    n, read = traces.sizes.events, traces.evidence.get("input_tokens")
+    states = traces.events["model"].combine_chunks().is_valid().to_numpy(zero_copy_only=False)
+    acts = np.asarray(traces.graph.action_mask)[:n]
+    found: np.ndarray = states & ~acts & (False if read is None else read.mask[:n])
+    return found
 
 
 def _models_of_calls(stated: np.ndarray, trace: np.ndarray, names: list[str]) -> dict[int, set[str]]:

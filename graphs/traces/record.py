@@ -37,6 +37,7 @@ from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = [
     "AT_LIMIT",
+    "BEFORE_PEOPLE",
     "BY_PEOPLE",
     "CUT_SHORT",
     "FLOAT_RANGE",
@@ -83,6 +84,8 @@ WORDED = "{} is {}"
 """The metric that is 1 where a channel's number was read from a word, of which the channel has three or more."""
 BY_PEOPLE = "{} by people"
 """The metric that is 1 where the log says that a person gave the channel."""
+BEFORE_PEOPLE = "{} before people"
+"""The metric of what else gave the channel, where a person's label has taken its place."""
 UNSETTLED = "unsettled-rewards"
 """The kind of problem of a channel of reward of which a log states several numbers, and not which counts."""
 CUT_SHORT = "cut_short"
@@ -187,7 +190,7 @@ class TraceRecord(msgspec.Struct):  # an object of a dataclass takes four times 
       unread: why it has no events, where that is no fault; () where it is told elsewhere, None where it is one.
       unknown: kinds of spans that the format does not know, each with its place: such a span is no event.
       unlike_counts: calls for which the log states different counts, in words, each with its place.
-      embedded: calls of models of embeddings, which are tools: the model, the tokens that it read, and its place.
+      embedded: of tools for which several models embed, each model, the tokens that it read, and the place of the tool.
       total_money: what the log says that the trace cost, where the sum of its calls counts in its place.
       repeated: records of the trace, such as spans, that stand again with equal content and count once.
       run: what the log states of the run, where `trace_id` is made of a file's name: copies of a log have it in common.

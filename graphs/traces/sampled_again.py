@@ -5,12 +5,13 @@ unlikely an honest repetition is, over all pairs. Log-probabilities may be of an
 as where decoding was greedy or cooler: then unlike traces of a task share long beginnings, of which honest ones share
 one nat on average. What they share more than that takes from the proof. A clock proves traces by its digits behind
 the second, once a moment, where most runs are unlike and hardly a moment is of two of them; of rows `copies_in_place`
-tells.
+tells. Log-probabilities of whole actions show no shared beginnings: they prove only traces of several.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -26,22 +27,31 @@ _DIGITS = 6
 
 
 def sampled_again(
-    graph: EventGraph, outcome: np.ndarray, stated: list[np.ndarray], tokens: Tokens | None, times: np.ndarray
+    graph: EventGraph,
+    outcome: np.ndarray,
+    stated: Mapping[str, np.ndarray],
+    tokens: Tokens | None,
+    times: np.ndarray,
 ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """Traces that are surely copies and of which ones, and events that surely repeat one of their trace: int [n] each.
 
     Args:
       graph: of the batch, the events of a trace beside each other. Replays that share a choice are no copies.
       outcome: float [T].
-      stated: numbers of events, [E] each.
-      tokens: of the events.
+      stated: numbers of events, [E] each, by the names of evidence.
+      tokens: of the events. Without log-probabilities of these, `log_prob` is that of each action.
       times: float64 [E], of the log's clock, NaN where there is none.
     """
     events, n = int(np.count_nonzero(graph.event_mask)), len(outcome)
     trace, acts = np.asarray(graph.trace_ids)[:events], np.asarray(graph.action_mask)[:events]
     name = np.asarray(graph.agent_name_ids)[np.asarray(graph.agent_ids)[:events]]
     kinds = 2 * np.asarray(graph.event_type)[:events] + acts
-    columns = [np.asarray(column)[:events] for column in stated]
+    columns = [np.asarray(column)[:events] for column in stated.values()]
+    whole_actions = "log_prob" in stated and (tokens is None or not np.isfinite(tokens.log_probs).any())
+    if whole_actions:
+        of_action = np.where(acts, np.asarray(stated["log_prob"])[:events], np.nan)
+        of_action[np.bincount(trace[np.isfinite(of_action)], minlength=n)[trace] < 2] = np.nan
+        tokens = _whole_actions(contents_of_tokens(tokens, events), of_action)
     of_tokens = contents_of_tokens(tokens, events)
     row = contents(kinds, name, times[:events], *columns, *of_tokens)
     content = contents(
@@ -54,6 +64,8 @@ def sampled_again(
     own = np.bincount(cluster, minlength=n)[cluster] == 1
     copy, original = copy[own[copy]], original[own[copy]]
     again, first = _later(contents(trace, row))
+    if whole_actions:
+        again, first = again[:0], first[:0]
     if not len(copy) and not len(again):
         return (copy, original), (again, first)
     clock = _surprise_of_clock(times[:events], cluster[trace], acts, np.asarray(graph.group_ids)[trace], unlike[trace])
@@ -80,6 +92,17 @@ def sampled_again(
         between, within = _real_shares(graph, tokens, content, row, trace, name)
         whole, rows = proven(between)[0], proven(np.minimum(between, within))[1]
     return (copy[whole], original[whole]), (again[rows], first[rows])
+
+
+def _whole_actions(ids: list[np.ndarray], log_prob: np.ndarray) -> Tokens:
+    """Each action as one token.
+
+    Args:
+      ids: of the tokens of each event, of `contents_of_tokens`.
+      log_prob: [E], of each action, NaN where it is not known.
+    """
+    which = np.unique(contents(log_prob, *ids), return_inverse=True)[1]
+    return Tokens(np.arange(len(log_prob) + 1), which, np.isfinite(log_prob), log_prob)
 
 
 def _clusters(graph: EventGraph, n: int) -> np.ndarray:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 import numpy as np
 import pyarrow as pa
 
-from graphs.errors import Problem
-from graphs.event_graph import EventGraph
-from graphs.traces.part import ABSENT_COUNT, Heading
+from graphs.traces.part import ABSENT_COUNT
 
-__all__ = ["TURN", "TURN_GAP", "note_of_gaps", "said_of_gap", "turn_gaps", "turn_numbers"]
+__all__ = ["TURN", "TURN_GAP", "turn_gaps", "turn_numbers"]
 
 TURN = "number of turn"
 """The column of a part that has them."""
@@ -98,34 +94,3 @@ def _by_chance(trace: np.ndarray, agent: np.ndarray, turn: np.ndarray, gaps: int
     np.multiply.at(empty, member, out[name])
     expected = float(empty @ length)
     return expected / FEWER <= gaps <= MORE * expected
-
-
-def said_of_gap(number: int, before: int) -> str:
-    """The turn behind a gap in words.
-
-    Args:
-      number: of the turn.
-      before: of `turn_gaps`.
-    """
-    return f"{number} {f'behind {before}' if before >= 0 else 'at the start'}, unlike in other traces"
-
-
-def note_of_gaps(
-    headings: Sequence[Heading], graph: EventGraph, turn: np.ndarray, lines: pa.ChunkedArray
-) -> Iterator[Problem]:
-    """The note on `turn_gaps` of a log: of the first trace that has one.
-
-    Args:
-      headings: of the traces.
-      graph: the batch.
-      turn: int [N], of the events, the column `TURN`.
-      lines: where each event stands.
-    """
-    trace, agent = (np.asarray(ids)[: len(turn)] for ids in (graph.trace_ids, graph.agent_ids))
-    rows, before = turn_gaps(trace, np.asarray(graph.agent_name_ids)[agent], turn)
-    if len(rows):
-        row = int(rows[0])
-        where, shown = headings[int(trace[row])], said_of_gap(int(turn[row]), int(before[0]))
-        expected = "each turn: where a row is lost, later ones are compared with earlier ones of other traces"
-        place = where.file, lines[row].as_py(), "turn"
-        yield Problem(TURN_GAP, *place, shown, expected, where.trace_id, count=len(rows))

@@ -10,12 +10,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-import credit
 from credit.cli import cli
-from credit.doctor.prevalence import Corrected, corrected_rate
-from credit.page import Findings
-from credit.page.overview import overview
-from credit.sides.chosen_sides import Sides
+from credit.reports.prevalence import Corrected, corrected_rate
 from graphs.task_means import LEAST_TASKS, chance_interval, mean_of_tasks
 
 
@@ -87,10 +83,10 @@ def test_a_corrected_rate_by_hand() -> None:
     assert corrected_rate(failed, at < 7, passes * 0, at) is None
     passes[100:190] = np.nan  # and 100 without a verdict people fail none of 10
     apart = corrected_rate(failed, known, passes, at)
-    assert apart is not None and (apart.traces, apart.whole) == (200, True)
+    assert apart is not None and apart.traces == 200
     assert apart.rate == pytest.approx(0.3 * 0.9 + 0.25 * 0.4)
     inside = corrected_rate(failed, known & ~((at >= 100) & (at < 190)), passes, at)
-    assert inside is not None and (inside.traces, inside.whole) == (110, False), "people know none of the others"
+    assert inside is not None and inside.traces == 110, "people know none of the others"
 
 
 def log(tmp_path: Path, passed: tuple[float, float], *, people: str, truth: float = 0.6, runs: int = 240) -> list[str]:
@@ -131,8 +127,11 @@ def test_a_judge_that_changed_is_no_change_of_the_runs(
     assert re.search(rf"Success: no change shown \(0\.\d+ to 0\.\d+\), since judge {claim} \(", told)
     assert f"no change shown, since judge {claim} (" in said("metrics", *call, "--reward-channel", "judge")
     assert re.search(r"\n  By judge, which changed: old \d+ of 120 .*, new \d+ of 120 ", told), "whose the counts are"
-    ends = re.search(r", by side: old \d+ % \(95 % interval (\d+) to (\d+) %\), new .* (\d+) to (\d+) %\)\.\n", told)
-    old, _, new, last = (int(end) for end in ends.groups()) if ends else (0, 0, 0, 0)
+    ends = re.search(
+        r", by side: old \d+ % \(95 % interval (\d+) to (\d+) %\), new .* (\d+) to (\d+) %\); (.*)\.\n", told
+    )
+    assert ends and ends[5] == "not tested, since the sides are not held to the same tasks"
+    old, _, new, last = (int(end) for end in ends.groups()[:4])
     assert max(old, new) < 40 < last, "corrected rates of sides, which people see alike"
     worth = told.partition("\nHow judge agrees with thumb")[2].partition("\nWhat was lost")[0]
     assert re.search(rf"\n  Runs that thumb {claim.rpartition(' ')[2]} and judge .*, beyond chance", worth)
@@ -140,17 +139,13 @@ def test_a_judge_that_changed_is_no_change_of_the_runs(
     assert "since judge" not in said("summary", *alike, "--reward-channel", "judge")
 
 
-def test_how_many_families_are_tested_is_told_below_the_head(tmp_path: Path) -> None:
-    """A quarter of 64 logs in which only chance was had "beyond chance" somewhere, and nothing said why."""
+def test_which_tests_share_a_correction_is_told_in_the_glossary_alone(tmp_path: Path) -> None:
+    """Each summary listed its families of tests, in text and JSON; none of the lines that it was about named one."""
     path, _, sides = log(tmp_path, (0.05, 0.05), people="people")
-    families = "success by side; what else the head says changed; which traces people judged"
-    told = f"within each of 3 families ({families}): by chance alone"
     call = [path, "--sides", sides, "--reward-channel", "judge"]
-    head, _, body = said("summary", *call).partition("\nFailed against succeeded\n")
-    assert told in body and told not in head and told in json.loads(said("summary", *call, "--json"))["separate_tests"]
-    assert "families" not in said("summary", path, "--reward-channel", "thumb")
-    traces, chosen = Sides.joined(sides, credit.read(path, reward="judge"))
-    assert told in overview(Findings.of(traces, {}, sides=chosen))["separate_tests"]
+    assert not any("P-values" in said("summary", *call, *more) for more in ((), ("--json",)))
+    glossary = (Path(__file__).parents[2] / "docs" / "glossary.md").read_text()
+    assert "each part of a summary has one in up to 1 of 20 logs" in glossary
 
 
 def test_what_people_say_is_not_held_against_a_judge_that_changed(tmp_path: Path) -> None:
@@ -167,7 +162,7 @@ def test_the_head_has_one_rate_of_failures(tmp_path: Path) -> None:
     assert raw == "  34 of 240 traces with an outcome failed, 14 %."
     assert by_people == "  By thumb 32 of 80 (40 %) failed." and corrected.startswith("  Corrected by these, ")
     assert corrected.endswith("of all 240 failed.") and head.count("% interval") == 1
-    assert len(parts) == 1 and parts[0].startswith("  Also in the log")
+    assert not parts
     rate = head.partition("Corrected by these, ")[2].partition(" of all")[0]
     assert f"With what judge says of the others, {rate} of all 240 failed." in people
     low, high = (int(end) for end in rate.partition("interval ")[2].removesuffix(" %)").split(" to "))
@@ -240,6 +235,8 @@ def test_a_table_of_outcomes_is_called_by_its_name_and_means_over_tasks_are_said
     told = said("summary", path, *sides, "--rewards", str(table))
     assert told.startswith("In short\nWhat failed, by mine.csv:\n") and " team " not in told
     assert "mine.csv agrees: it passes 0 of 32" in told
-    assert re.search(r"\n  Success: no change shown \(0\.\d+ to 0\.\d+, means over tasks\)\.", told)
+    assert re.search(
+        r"\n  Success: no change shown \(0\.\d+ to 0\.\d+, means over tasks; a change of 0.* would be\)\.", told
+    )
     once = said("summary", *log(tmp_path, (0.7, 0.7), people="people"), "--reward-channel", "thumb")
     assert "means over tasks" not in once.partition("Look at")[0]

@@ -87,8 +87,9 @@ def test_the_page_and_the_summary_begin_with_the_same_lines(log: Path, sides: bo
         "checker says little: it passes 112 of 128 failed traces (88 %) and 128 of 128 succeeded ones "
         "(100 %; it rejects 0), a difference of 12 percentage points (95 % interval "
     )
-    dearest, failed, repeated = by["What it costs"].removesuffix(".").split(". ")
-    assert dearest.startswith("59 % of the money at the given prices (") and dearest.endswith(") went to lead")
+    dearest, failed, repeated, how = by["What it costs"].removesuffix(".").split(". ")
+    assert dearest.startswith("59 % of the money at the given prices (") and ") went to lead, because of " in dearest
+    assert how.startswith("A token of it costs as much as one of the others (")
     assert failed.endswith("went into failed traces")
     assert "went into calls that repeat a failed call or a loop" in repeated
     printed = CliRunner().invoke(cli, call, catch_exceptions=False).stdout.splitlines()
@@ -100,7 +101,7 @@ def test_the_page_and_the_summary_begin_with_the_same_lines(log: Path, sides: bo
     ]
     html = page(found)[0].replace("&#x27;", "'")
     places = [html.index(f"<b>{one['name']}:</b>") for one in told]
-    assert all(line.removesuffix(".") in html for one in told for line in one["lines"])
+    assert all(line.removesuffix(".") in html for one in told for line in (*one["lines"], *one["more"]))
     assert places == sorted(places)
 
 
@@ -276,7 +277,7 @@ def test_counts_of_a_cause_by_side_say_that_they_are_not_tested(log: Path) -> No
 def test_a_second_cause_that_is_undecided_stands_below_the_head(tmp_path: Path) -> None:
     """In a head it suggests more than its test supports."""
     for second, words in (
-        ("shell", "Failed calls of shell by coder that did not succeed later"),
+        ("shell", "Unrecovered errors of shell by coder"),
         ("tech", "Runs in which tech acts instead of billing"),
     ):
         lines = []
@@ -308,3 +309,23 @@ def test_a_second_cause_that_is_undecided_stands_below_the_head(tmp_path: Path) 
         assert words not in head and "(beyond chance)" in head
         assert below.startswith("What may have gone wrong\n") and words in below
         assert "that differ in it, the failed one has it in" in below
+
+
+def test_errors_that_rose_come_before_those_that_are_a_step_of_the_work(tmp_path: Path) -> None:
+    """Red tests of coding agents led; the calls of git that failed since the release, in fewer runs, came second."""
+    rng, rows = np.random.default_rng(0), []
+    for number in range(120):
+        late, events = number % 2, []
+        for tool, failing in (("run_tests", 0.5), ("git", (0.02, 0.4)[late])):
+            call = {"id": f"{tool}{number}", "type": "tool_call", "agent": "coder", "tool": tool}
+            status = "error" if rng.random() < failing else "ok"
+            events += [
+                call,
+                {"id": f"{tool}r", "type": "tool_result", "agent": "coder", "tool": tool, "status": status},
+            ]
+        of = {"trace_id": f"t{number}", "task_id": f"q{number}", "system": f"v{late + 1}", "edges": []}
+        rows.append(json.dumps(of | {"events": [event | {"t": t} for t, event in enumerate(events)]}) + "\n")
+    (path := tmp_path / "log.jsonl").write_text("".join(rows))
+    said = CliRunner().invoke(cli, ["summary", str(path)], catch_exceptions=False).stdout
+    assert "\nWhat went wrong more in v2:\n  Unrecovered errors of git by coder" in said
+    assert "\nWhat went wrong most:\n  Unrecovered errors of run_tests by coder" in said.partition("more in v2:")[2]

@@ -76,7 +76,7 @@ def test_a_judge_of_runs_of_two_versions_is_ranked_beside_people(
     (path := tmp_path / "log.jsonl").write_text("".join(lines))
     call = [str(path), "--reward-channel", channel]
     head, doctor = (CliRunner().invoke(cli, [of, *call], catch_exceptions=False).stdout for of in ("summary", "doctor"))
-    pair = "succeeded trace above a failed one" if channel == "people" else "trace that people passes above one that it"
+    pair = "succeeded trace above a failed one" if channel == "people" else "trace that people pass above one that they"
     assert f"\nHow judge agrees with people (by people):\n  judge {worth} ranks a {pair}" in head
     assert f"judge ranks a {pair}" in doctor and "cannot tell: verdict_disagreement" not in doctor
 

@@ -232,7 +232,7 @@ def test_a_judge_that_is_the_outcome_is_held_against_people(tmp_path: Path, peop
         return CliRunner().invoke(cli, call, catch_exceptions=False).stdout
 
     rejects = f"judge says little: it passes 65 % of traces that {people} rejects and 100 %"
-    passes = f"{rejects} of those that {people} passes (of all 120, weighted by its verdict), a difference of 35 "
+    passes = f"{rejects} of those that {people} passes (of 120 that it judged, weighted by its verdict), "
     assert f"\nHow judge agrees with {people}:\n  {passes}" in said("judge")
     assert f"Also in the log, by `--reward-channel`: {people} of 90 traces" in said("judge")
     assert ("; of those that judge rejects, thumb passes 0 of 10." in said(people)) == (people == "thumb")
@@ -279,8 +279,9 @@ def test_of_several_verdicts_the_head_names_first_the_one_that_says_little(tmp_p
 
     call = ["summary", str(log), "--reward-channel", "tests"]
     said = CliRunner().invoke(cli, call, catch_exceptions=False).stdout
-    first, second, beside = said.partition("\nHow verdicts agree with people:\n  ")[2].split("\n  ")[:3]
-    assert first.startswith("review says little: it passes 96 % of traces that people rejects and 98 % of those ")
+    _, head, detail = said.split("\nHow verdicts agree with people:\n  ")
+    (first, *_), (second, beside, *_) = head.split("\n"), detail.split("\n  ")
+    assert first.startswith("review says little: it passes 96 % of traces that people reject and 98 % of those ")
     assert first.endswith("; full agreement has 100, a coin 0.")
     assert second.startswith(
         "tests agrees: it passes 0 of 20 (0 %) and 40 of 40 (100 %), a difference of 100 (95 % interval "

@@ -127,6 +127,16 @@ def test_a_report_says_of_a_centre_that_its_mean_was_not_tried() -> None:
     assert words not in str(check(credit.METHODS["rloo"], skip=others))
 
 
+def test_laws_that_were_not_tried_for_one_reason_are_one_line() -> None:
+    """A method that did not compile had 21 of them."""
+    report = check(flawed.concretises, strict=False)
+    lines = str(report).splitlines()
+    assert lines[2].split("  ")[0] == f"{len(LAWS) - 1} laws" and lines[2].endswith(
+        "not tried: the method cannot be compiled"
+    )
+    assert len(lines) == 3 + len(report.unmeasured) and len(report.results) == len(LAWS)
+
+
 def test_laws_that_break_for_padding_point_to_the_law_that_names_it() -> None:
     """Numbers that move after renumbering were all that was said of a method that forgot `trace_mask`."""
     skip = [law for law in LAWS if law not in ("padding_changes_nothing", "order")]

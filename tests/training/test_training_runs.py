@@ -503,14 +503,14 @@ def test_a_gain_that_is_only_a_scale_shows_at_a_common_rate(monkeypatch: pytest.
     shared = {"task": "pivotal", "start": 0.0, "optimum": 1.0, "final_return": 1.0, "events_to_90": 1.0, "cosine": 0.5,
               "entropy": 0.1, "teaching": 1.0}  # fmt: skip
 
-    def trained(*_: Any, common_rates: Any, **__: Any) -> list[dict[str, Any]]:
+    def trained(names: Any, tasks: Any, seeds: int, *_: Any, common_rates: Any, **__: Any) -> list[dict[str, Any]]:
         def area(step: float, seed: int) -> float:
             return 0.9 - abs(step - 0.4) + seed / 100
 
         return [{**shared, "signal": signal, "seed": seed, "learning_rate": 0.4 / scale, "mean_return": area(0.4, seed),
                  "curve": [scale, seed], "at_rates": {rate: {**shared, "mean_return": area(scale * rate, seed)}
                                                       for rate in common_rates}}
-                for signal, scale in (("rloo", 1), ("zero", 2)) for seed in range(6)]  # fmt: skip
+                for signal, scale in (("rloo", 1), ("zero", 2)) for seed in range(seeds)]  # fmt: skip
 
     monkeypatch.setattr(training_runs, "run_training", trained)
     call = ["bench", "train", "-m", "rloo,zero", "--tasks", "pivotal", "--seeds", "6", "--common-rates", "0.4,0.2"]
@@ -521,6 +521,10 @@ def test_a_gain_that_is_only_a_scale_shows_at_a_common_rate(monkeypatch: pytest.
     of = json.loads(CliRunner().invoke(cli, [*call, "--json"]).stdout)["rows"][1]
     assert of["difference"] == pytest.approx(0, abs=1e-12)
     low, high = of["at_rates"]
+    assert low["p"] == high["p"] == 0.0625 and "No test was possible at common rates: with 2 distinct comp" in shown
+    seven = CliRunner(env={"COLUMNS": "250"}).invoke(cli, [word.replace("6", "7") for word in call]).stdout
+    assert next(line for line in seven.splitlines() if " zero " in line).count("of 7 *") == 2  # they had no test
+    assert "; * as before, corrected over all of these." in seven and "correction at common rates is over 2 " in seven
     assert low["learning_rate"] == 0.2 and low["difference_interval"] == pytest.approx([0.2, 0.2])
     assert high["difference"] == pytest.approx(-0.4) and (low["ahead"], high["ahead"]) == (6, 0)
     assert "--common-rates goes only" not in shown

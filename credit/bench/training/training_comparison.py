@@ -6,7 +6,7 @@ Every number is a share of the way from the first policy to the best one: (J −
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ with Adam, of signals that agree but for their order of summation, none was furt
 `rloo` and a multiple of it none further than 3e-7."""
 
 _KEY = ("task", "signal", "seed")
+_Place = TypeVar("_Place")
 NO_INTERVAL = (float("nan"), float("nan"))
 
 
@@ -34,12 +35,16 @@ class AtRate(NamedTuple):
       difference_median: median over seeds of the area less that of the other signal.
       difference_interval: its interval, as of a `Cell`.
       ahead: seeds on which the area is larger.
+      ahead_p: as of a `Cell`, corrected by Holm over all cells and rates.
+      same_as: as of a `Cell`, at this rate.
     """
 
     learning_rate: float
     difference_median: float
     difference_interval: tuple[float, float]
     ahead: int
+    ahead_p: float = 1.0
+    same_as: str = ""
 
 
 class Cell(NamedTuple):
@@ -165,39 +170,39 @@ def cells(rows: Sequence[dict[str, Any]] | Mapping[str, Any], against: str | Non
     other = against if against is not None else rows[0]["signal"]
     pairs = dict.fromkeys((row["task"], row["signal"]) for row in rows)
     by_seed = {pair: {r["seed"]: r for r in rows if (r["task"], r["signal"]) == pair} for pair in pairs}
-    same: dict[tuple[str, str], str] = {}  # the first signal of a task with these numbers
-    for pair, of in by_seed.items():
-        firsts = [signal for (task, signal), first in same.items() if task == pair[0] and signal == first]
-        same[pair] = next((name for name in firsts if _equal(of, by_seed[pair[0], name])), pair[1])
-    gaps: dict[tuple[str, str], np.ndarray] = {}
-    rates: dict[tuple[str, str], tuple[AtRate, ...]] = {}
-    tests: dict[tuple[str, str], tuple[float, float, float]] = {}
-    for task, signal in pairs:
+    for task, _ in pairs:
         if (task, other) not in by_seed:
             raise CreditError(f"task {task!r} has no rows of {other!r}; expected rows to compare with")
-        gaps[task, signal], tests[task, signal] = _paired(by_seed[task, signal], by_seed[task, other])
-        rates[task, signal] = _at_rates(by_seed[task, signal], by_seed[task, other])
-    raw = [pair for pair in pairs if same[pair] == pair[1] and same[pair] != same[pair[0], other]]
-    corrected = zip(*(holm([tests[pair][test] for pair in raw]) for test in range(3)), strict=True)
-    p_values = dict(zip(raw, corrected, strict=True))
+    at_rates = {
+        ((task, rate), signal): {seed: row["at_rates"][rate] for seed, row in by_seed[task, signal].items()}
+        for task, signal in pairs
+        for rate in sorted(_common(by_seed[task, signal]) & _common(by_seed[task, other]))
+    }
+    rates: dict[tuple[str, str], list[AtRate]] = {pair: [] for pair in pairs}
+    for ((task, rate), signal), (gap, (_, p, _), same) in _tested(at_rates, other).items():
+        found = AtRate(rate, float(np.median(gap)), median_interval(gap), int(np.sum(gap > 0)), p, same)
+        rates[task, signal].append(found)
     return [
-        _cell(
-            pair, list(by_seed[pair].values()), gaps[pair], p_values.get((pair[0], same[pair]), (1.0, 1.0, 1.0))
-        )._replace(same_as="" if same[pair] == pair[1] else same[pair], at_rates=rates[pair])
-        for pair in pairs
+        _cell(pair, list(by_seed[pair].values()), gap, p_values)._replace(same_as=same, at_rates=tuple(rates[pair]))
+        for pair, (gap, p_values, same) in _tested(by_seed, other).items()
     ]
 
 
-def comparisons(table: Iterable[Cell], against: str) -> int:
+def comparisons(table: Iterable[Cell], against: str, *, at_rates: bool = False) -> int:
     """How many different comparisons a table has: cells with the numbers of another cell of the task are none.
 
     Args:
       table: of `cells`.
       against: the signal that others were compared with.
+      at_rates: count those at common rates, over all of these.
     """
-    listed = list(table)
-    bases = {(cell.task, cell.same_as or cell.signal) for cell in listed if cell.signal == against}
-    return sum(not cell.same_as and (cell.task, cell.signal) not in bases for cell in listed)
+    listed: list[tuple[object, str, str]] = (
+        [((c.task, of.learning_rate), c.signal, of.same_as) for c in table for of in c.at_rates]
+        if at_rates
+        else [(c.task, c.signal, c.same_as) for c in table]
+    )
+    bases = {(place, same or signal) for place, signal, same in listed if signal == against}
+    return sum(not same and (place, signal) not in bases for place, signal, same in listed)
 
 
 def plain(fields: dict[str, Any]) -> dict[str, Any]:
@@ -270,6 +275,25 @@ def _equal(first: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]) -
     )
 
 
+def _tested(
+    by_seed: Mapping[tuple[_Place, str], dict[int, dict[str, Any]]], other: str
+) -> dict[tuple[_Place, str], tuple[np.ndarray, tuple[float, float, float], str]]:
+    """Of each signal at each place the differences from another one by seed, p values of `_paired`, corrected over all
+    places, and the earlier signal there with the same numbers, "" where none has them."""
+    same: dict[tuple[_Place, str], str] = {}  # the first signal of a place with these numbers
+    for (at, signal), of in by_seed.items():
+        firsts = [name for (place, name), first in same.items() if place == at and name == first]
+        same[at, signal] = next((name for name in firsts if _equal(of, by_seed[at, name])), signal)
+    found = {(at, signal): _paired(of, by_seed[at, other]) for (at, signal), of in by_seed.items()}
+    raw = [pair for pair in by_seed if same[pair] == pair[1] and same[pair] != same[pair[0], other]]
+    corrected = zip(*(holm([found[pair][1][test] for pair in raw]) for test in range(3)), strict=True)
+    p_values = dict(zip(raw, corrected, strict=True))
+    return {
+        pair: (gap, p_values.get((pair[0], same[pair]), (1.0, 1.0, 1.0)), same[pair] * (same[pair] != pair[1]))
+        for pair, (gap, _) in found.items()
+    }
+
+
 def _paired(
     first: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]
 ) -> tuple[np.ndarray, tuple[float, float, float]]:
@@ -296,15 +320,9 @@ def _gap(first: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]) -> 
     return np.where(np.abs(gap) <= TIE, 0, gap)
 
 
-def _at_rates(first: dict[int, dict[str, Any]], other: dict[int, dict[str, Any]]) -> tuple[AtRate, ...]:
-    """The differences of areas where both have one learning rate, for each that both were trained at besides."""
-    both = [set.intersection(*(set(row.get("at_rates", ())) for row in of.values())) for of in (first, other)]
-    found = []
-    for rate in sorted(both[0] & both[1]):
-        at = [{seed: row["at_rates"][rate] for seed, row in of.items()} for of in (first, other)]
-        gap = _gap(*at)
-        found.append(AtRate(rate, float(np.median(gap)), median_interval(gap), int(np.sum(gap > 0))))
-    return tuple(found)
+def _common(of: dict[int, dict[str, Any]]) -> set[float]:
+    """The rates at which all seeds of a signal were trained besides."""
+    return set.intersection(*(set(row.get("at_rates", ())) for row in of.values()))
 
 
 def _signed_rank(paired: np.ndarray) -> float:

@@ -58,6 +58,7 @@ LEGENDS = {
     "events to 90 %": f"evidence included, {_OF_SHARE}",
     "answered": "part of the decisions that have an advantage, of the seed with the least; 1 is all",
     "p": "of the signed-rank test of areas over seeds, after Holm's correction",
+    "p at one rate": "of the signed-rank test of areas over seeds, after Holm's correction over all common rates",
     "less": "on the same seeds, median over seeds",
     "ahead": f"{AHEAD} than that of the first method",
 }
@@ -69,8 +70,10 @@ LEGEND = (
 DIFFERENCE, ALIKE = "difference: of the area from the first method's. ", "as: equal but for rounding. "
 MEDIANS = "{}: each the median over seeds"
 MARK = "; * if the signed-rank test over seeds has p < 0.05 after Holm's correction"
-LEAST_SEEDS = f"{UNTESTED}: with {{comparisons}} the signed-rank test takes {{least}} seeds, this run has {{seeds}}"
-COMPARED = f"{CORRECTED} {{comparisons}}: methods that are equal but for rounding count once on a task"
+LEAST_SEEDS = (
+    f"{UNTESTED}{{where}}: with {{comparisons}} the signed-rank test takes {{least}} seeds, this run has {{seeds}}"
+)
+COMPARED = f"{CORRECTED}{{where}} is over {{comparisons}}: methods that are equal but for rounding count once on a task"
 EDGE = f"; {AT_EDGE}: the smallest or the largest that was tried, so that a rate beyond it may be better"
 TAKEN = (
     "intervals{mark} take the rate as given, as if other seeds than the {seeds} that chose it could not have chosen "
@@ -86,12 +89,14 @@ MARKS = {
     "†": OTHER.removeprefix(". †: "),
 }
 """What is printed beside numbers of whatever run."""
-COMMON = " at {rates}: the difference where both have that rate, seeds ahead behind it."
+COMMON = " at {rates}: the difference where both have that rate, seeds ahead behind it{mark}."
+COMMON_MARK = "; * as before, corrected over all of these"
 SHARED_MEAN = "under the first policy all groups of {} have one mean return, which flatters baselines over the batch"
 QUICK_METHODS, QUICK_TASKS = ("rloo", "control_exact", "zero"), ("bottleneck", "stopping")
 QUICK_RATES = {"adam": (0.4,), "sgd": (20.0,)}
 BY_TASK = ("seed", "tasks", "group_size", "common_rates", "policy", "output", "quick", "table", "width", "plot")
 BY_LENGTH = ("luck", "outcome")
+P_VALUES = ("p", "p at one rate")
 _DEFAULT = click.core.ParameterSource.DEFAULT
 
 
@@ -216,6 +221,7 @@ def train(
         check_room(lambda: _drawn([row | {"at_rates": dict.fromkeys(common_rates or (), row)} for row in stand_ins],
                                   group_size))  # fmt: skip
     most = len(names) * (len(signals) - 1)  # those that turn out equal but for rounding take fewer seeds
+    most *= len(common_rates or (0,))
     if most and seeds < (least := least_seeds(most)):
         takes = f"with up to {counted(most, 'distinct comparison')} the signed-rank test takes up to {least} seeds"
         stderr().print(f"{takes}, this run has {seeds}: --seeds {least} allows for it", soft_wrap=True)
@@ -248,7 +254,9 @@ def train(
     of_first = ["#difference", "ahead"] * several
     shown = plain_table("task", "method", "#rate", "#area", "#final", "#events to 90 %", *of_first,
                         *(f"#at {r:g}" for r in sorted(common_rates or ())))  # fmt: skip
-    printed = [number for number in numbers if number.quantity not in ("answered", "p")]  # lines below, and * for it
+    printed = [
+        number for number in numbers if number.quantity not in ("answered", *P_VALUES)
+    ]  # lines below, and * for it
     for (task_name, signal), of_cell in itertools.groupby(printed, lambda number: (number.world, number.method)):
         row = [task_name or "", signal, *(number.cell for number in of_cell)]
         shown.add_row(*map(words, row + [""] * (len(shown.columns) - len(row))))
@@ -278,12 +286,17 @@ def _about(compared: Sequence[Cell], rates: Sequence[float], common: Sequence[fl
     from credit.bench.training.training_comparison import comparisons
     from credit.bench.training.training_runs import TUNING_SEEDS
 
+    several = {at: comparisons(compared, compared[0].signal, at_rates=at) for at in (False, True)}
     other = OTHER if _of_other_rates(compared) else ""
     rate = f"rate: of {len(rates)} that with the largest mean area on {TUNING_SEEDS} other seeds{EDGE}{other}."
     return {
-        "mark": MARK if comparisons(compared, compared[0].signal) else "",
+        "mark": MARK if any(several.values()) else "",
         "rate": rate if len(rates) > 1 else "",
-        "common": COMMON.format(rates=", ".join(f"{r:g}" for r in sorted(common))) if common else "",
+        "common": COMMON.format(
+            rates=", ".join(f"{r:g}" for r in sorted(common)), mark=COMMON_MARK * (several[True] > 0)
+        )
+        if common
+        else "",
     }
 
 
@@ -295,17 +308,20 @@ def _caveats(
     from credit.bench.training.training_runs import TUNING_SEEDS
 
     one_mean = _one_mean(tuple(dict.fromkeys(cell.task for cell in compared)), settings.groups)
-    several, seeds = comparisons(compared, compared[0].signal), compared[0].seeds
-    chosen = [TAKEN.format(mark=" and *" if several else "", seeds=TUNING_SEEDS)] * (len(rates) > 1)
-    least = least_seeds(several) if several else 0
-    count = counted(several, "distinct comparison")
-    tested = (LEAST_SEEDS if seeds < least else COMPARED).format(comparisons=count, least=least, seeds=seeds)
+    seeds, of_test = compared[0].seeds, dict[bool, list[str]]()
+    for at_rates, where in ((False, ""), (True, " at common rates")):
+        if several := comparisons(compared, compared[0].signal, at_rates=at_rates):
+            told, least = counted(several, "distinct comparison"), least_seeds(several)
+            text = LEAST_SEEDS if seeds < least else COMPARED
+            of_test[at_rates] = [text.format(where=where, comparisons=told, least=least, seeds=seeds)]
+    chosen = [TAKEN.format(mark=" and *" * (False in of_test), seeds=TUNING_SEEDS)] * (len(rates) > 1)
     of_method = _alike(compared, settings)
 
     def of_number(number: Measured) -> list[str]:
         an_interval = bool(number.confidence) and not math.isnan(number.low) and number.learning_rate is None
-        of_test = bool(number.less) and number.quantity == "area" and several > 0
-        return one_mean + chosen * an_interval + [tested] * of_test + of_method.get(number.method, [])
+        is_tested = bool(number.less) or number.quantity in P_VALUES
+        tests = of_test.get(number.learning_rate is not None, []) * is_tested
+        return one_mean + chosen * an_interval + tests + of_method.get(number.method, [])
 
     return of_number
 
@@ -361,7 +377,7 @@ def _settings(
         "seeds": seeds,
         "first seed": seed,
     }
-    return lambda number: of_all | ({"against": base} if number.quantity in ("ahead", "p") else {})
+    return lambda number: of_all | ({"against": base} if number.quantity in ("ahead", *P_VALUES) else {})
 
 
 def _notes(about: dict[str, str]) -> dict[str, str]:
@@ -408,12 +424,14 @@ def _numbers(compared: Sequence[Cell], group_size: int, rates: Sequence[float]) 
             one("ahead", cell.ahead, shown=ahead),
             one("p", cell.ahead_p),
         ]  # fmt: skip
-        found += [
-            one("area at one rate", at.difference_median, *at.difference_interval, less=base,
-                learning_rate=at.learning_rate, shown=within(at.difference_median, at.difference_interval, _difference)
-                + f", {at.ahead} of {cell.seeds}")
-            for at in cell.at_rates
-        ]  # fmt: skip
+        for at in cell.at_rates:
+            shown = within(at.difference_median, at.difference_interval, _difference)
+            found += [
+                one("area at one rate", at.difference_median, *at.difference_interval, less=base,
+                    learning_rate=at.learning_rate, shown=f"{shown}, {at.ahead} of {cell.seeds}",
+                    mark="*" * (at.ahead_p < 0.05)),
+                one("p at one rate", at.ahead_p, learning_rate=at.learning_rate),
+            ]  # fmt: skip
     return found
 
 

@@ -13,7 +13,7 @@ import click
 
 from credit.bench.given_values import GIVEN_VALUES, unpaid, values_given
 from credit.cli.benchmarks.long_table import long_table_option, save_numbers
-from credit.cli.benchmarks.measured import EQUAL, LEFT_OUT, Measured, of_run, said, with_absent
+from credit.cli.benchmarks.measured import EQUAL, LEFT_OUT, OFFSET, Measured, of_run, said, with_absent
 from credit.cli.benchmarks.to_write import print_to_write, to_write
 from credit.cli.shared.answers import json_option, print_json, ruled_table, stderr, stdout, words
 from credit.cli.shared.claims import tell_unchecked
@@ -37,7 +37,8 @@ METHODS = ("rloo", "grpo", "dr_mas", "turn_baseline", "gae")
 NOTES = (
     "slope: of the advantage on the true increment, Σ A D / Σ D²; 1: all of the true credit is in the advantage, on "
     "average; a method that divides by a spread has another slope without a wrong direction",
-    "correlation: of advantages with true increments; 1: no noise. It does not change when advantages are scaled",
+    "correlation: of advantages with true increments; 1: no noise but perhaps an offset, one number added to all. "
+    "Neither that nor a scale changes it; `credit bench bias --score variance` and `credit bench snr` count an offset",
     "sign: part of the advantages, none centred, with the sign of the true increment, where neither is 0 up to "
     "rounding; a baseline without bias may put it below 0.5 where outcomes are skewed",
     "answered: part of the decisions that have an advantage",
@@ -247,7 +248,7 @@ def _numbers(rows: list[Match], less: list[Difference]) -> list[Measured]:
     ]  # fmt: skip
     return scores + [
         Measured(line.method, line.score, line.difference, line.low, line.high, 0.95, line.decisions, line.first,
-                 line.world, line.group_size, independent=line.groups, shown=_less(line))
+                 line.world, line.group_size, independent=line.groups, shown=_less(line), mark=_mark(line))
         for line in less
     ]  # fmt: skip
 
@@ -298,7 +299,7 @@ def _differences(less: list[Difference]) -> Table:
     title = f"{less[0].world}: less that of {less[0].first}"
     table = ruled_table("method", *(f"#{score}" for score in scores), title=title)
     for name in dict.fromkeys(line.method for line in less):
-        table.add_row(words(name), *(_less(line) for line in less if line.method == name))
+        table.add_row(words(name), *(f"{_less(line)} {_mark(line)}".rstrip() for line in less if line.method == name))
     return table
 
 
@@ -312,6 +313,11 @@ def _less(line: Difference) -> str:
         return EQUAL
     middle, low, high = (_share(value, "+.3f") for value in (line.difference, line.low, line.high))
     return middle if math.isnan(line.low) else f"{middle} ({low} to {high})"
+
+
+def _mark(line: Difference) -> str:
+    """What an equal correlation does not say."""
+    return OFFSET * line.offset
 
 
 def _score(row: Match, score: str) -> str:

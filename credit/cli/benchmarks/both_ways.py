@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from credit.cli.benchmarks.measured import EQUAL, Measured, condition, shared_conditions
 
-__all__ = ["BothWays", "both_ways"]
+__all__ = ["OTHER_RATES", "BothWays", "both_ways"]
 
 RATIOS = {"variance", "relative", "error", "snr"}
 """Quantities whose scale is that of the condition, so that ratios compare conditions."""
@@ -16,8 +16,8 @@ TEST = {"train": "p < 0.05"}
 """What decides a difference, where that is not its interval."""
 CHOSEN = ", which its interval does not allow for"
 """Behind the largest difference: that it was chosen."""
-APART = {"†", "‡"}
-"""Marks of differences that rates or draws may have made."""
+APART, OTHER_RATES = "‡", "†"
+"""Marks of differences that draws, or rates, may have made."""
 
 
 class BothWays(NamedTuple):
@@ -55,7 +55,7 @@ def both_ways(numbers: Sequence[Measured], firsts: Sequence[Measured], differenc
       >>> found.most.world, found.says[1]
       ('small', 'a has the larger number in 1 and the smaller in 1 of 2 conditions')
     """
-    less = {_place(n): n for n in differences if not APART & {*n.mark}}
+    less = {_place(n): n for n in differences if APART not in n.mark}
     pairs = [(_own(number, first, less), first.value) for number, first in zip(numbers, firsts, strict=True)]
     by_ratio = numbers[0].quantity in RATIOS and min(map(min, pairs)) > 1e-9
     gaps = [round(math.log(own / first) if by_ratio else own - first, 9) for own, first in pairs]
@@ -80,9 +80,12 @@ def both_ways(numbers: Sequence[Measured], firsts: Sequence[Measured], differenc
     here = less.get(_place(most))
     chosen = CHOSEN * (here is not None and bool(here.confidence) and not math.isnan(here.low))
     there = condition(other, shared_conditions(numbers), others=True)
-    values = " and ".join(f"{n._replace(mark='').cell} for {n.method}" for n in (other, firsts[end]))
-    apart = "" if other_less is None or other_less.cell == EQUAL else f", the difference {_bare(other_less)}"
-    says = [f"Of {of} {far}{chosen}", counts, f"At the other end, {there}, it is {values}{apart}"]
+    values = " and ".join(f"{_bare(n)} for {n.method}" for n in (other, firsts[end]))
+    told = f"it is {values}"
+    if other_less is not None and other_less.shown != EQUAL:
+        apart = f"{_bare(other_less)}{', of unlike rates' * (OTHER_RATES in other_less.mark)}"
+        told = f"{told}, the difference {apart}" if by_ratio else f"the difference is {apart}"
+    says = [f"Of {of} {far}{chosen}", counts, f"At the other end, {there}, {told}"]
     return BothWays(most, here, other_less, says, False)
 
 
@@ -95,7 +98,7 @@ def _own(number: Measured, first: Measured, less: Mapping[tuple[object, ...], Me
     difference = less.get(_place(number))
     if difference is None:
         return number.value
-    return first.value + difference.value * (difference.cell != EQUAL)
+    return first.value + difference.value * (difference.shown != EQUAL)
 
 
 def _is_decided(difference: Measured | None) -> bool:

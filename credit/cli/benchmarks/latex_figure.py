@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from credit.cli.benchmarks.long_table import COLUMN, label_of, typeset
+from credit.cli.benchmarks.latex_text import typeset
+from credit.cli.benchmarks.long_table import COLUMN, label_of
 from credit.cli.shared.answers import stderr, words
 from credit.cli.shared.outputs import save_picture
 from graphs.text import printable

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from credit.cli.benchmarks.latex_text import typeset
 from credit.cli.benchmarks.measured import (
     LEFT_OUT,
     MARKS,
@@ -50,7 +51,6 @@ __all__ = [
     "save_latex",
     "save_numbers",
     "table_or_latex",
-    "typeset",
     "without_advice",
 ]
 
@@ -62,32 +62,9 @@ LAYOUTS = [("", False), *((size, True) for size in SIZES)]
 """Type, and whether intervals stand below their numbers: the first that has room."""
 _NONE: Mapping[str, str] = MappingProxyType({})
 _NUMBER = re.compile(r"(?<![\w.])([+-]?)(\d(?:[\d,.]*\d)?)(?:e([+-])0*(\d+))?")
-_HELD = re.compile(r" (?=[%=/×−])|(?<=[=/×−]) ")
-"""Spaces at which no line may end: within a formula, and between a number and what it counts."""
 _ADVICE = re.compile(r"--[a-z]|\bcredit bench ")
 _CLAUSE = re.compile(r"(?<=[.;]) ")
 _ASIDE = re.compile(r" \((?=--[a-z]|`?credit bench )[^()]*\)")
-_SPECIAL = {ord(sign): f"\\{sign}" for sign in "&%$#_{}"} | {
-    ord("\\"): r"\textbackslash{}",
-    ord("~"): r"\textasciitilde{}",
-    ord("\N{NO-BREAK SPACE}"): "~",
-    ord("^"): r"\textasciicircum{}",
-    ord("<"): r"\textless{}",
-    ord(">"): r"\textgreater{}",
-    ord("–"): "--",
-    ord("−"): "$-$",
-    ord("₀"): "$_0$",
-    ord("²"): "$^2$",
-    ord("°"): r"$^\circ$",
-    ord("×"): r"$\times$",
-    ord("∇"): r"$\nabla$",
-    ord("Σ"): r"$\Sigma$",
-    ord("τ"): r"$\tau$",
-    ord("|"): "$|$",
-    ord("`"): "",
-    ord("†"): r"\dag{}",
-    ord("‡"): r"\ddag{}",
-}
 
 
 def table_or_latex(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
@@ -547,15 +524,6 @@ def _tabular(columns: Sequence[Column], methods: Sequence[str], stacked: bool) -
         rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule", *heads, r"\midrule", *rows, r"\bottomrule",
         r"\end{tabular}",
     ])  # fmt: skip
-
-
-def typeset(text: str) -> str:
-    """The text as LaTeX.
-
-    Args:
-      text: of any characters.
-    """
-    return _HELD.sub("\N{NO-BREAK SPACE}", text).translate(_SPECIAL)
 
 
 def _numbers(cell: str) -> str:

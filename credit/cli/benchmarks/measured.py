@@ -25,6 +25,7 @@ __all__ = [
     "EQUAL",
     "LEFT_OUT",
     "MARKS",
+    "OFFSET",
     "OF_MEDIANS",
     "OPTIONS",
     "REAL",
@@ -62,6 +63,8 @@ OF_MEDIANS = "by interpolated order statistics"
 """How the intervals of training were found (`graphs.task_means.median_interval`)."""
 EQUAL = "equal"
 """In the cells of differences that are 0 but for rounding, and in files their mark."""
+OFFSET = "but for an offset"
+"""Behind it, where advantages differ by an offset that the quantity does not count."""
 LEFT_OUT = "left out"
 """In the cells of a method that was not measured."""
 REFUSED = "refused"
@@ -108,7 +111,8 @@ HELD = {
         "final": "End of the learning curve",
         "events to 90 %": "Events until 90 % is learned",
         "ahead": "Seeds ahead",
-        "p": "P-values of areas",
+        "p": "P-values of areas (Holm)",
+        "p at one rate": "P-values of areas at one rate (Holm)",
         **_ANSWERED,
     },
 }
@@ -119,7 +123,7 @@ AT_EDGE = "at edge"
 MARKS = (AT_EDGE, "*", "†", "‡")
 UNTESTED = "No test was possible"
 """With which the caveat of differences begins that too few seeds leave untested."""
-CORRECTED = "Holm's correction is over"
+CORRECTED = "Holm's correction"
 """With which that of tested ones begins."""
 OPTIONS = "options of methods: their defaults, or those that a name states"
 REAL, WHOLE = ("value", "low", "high", "confidence", "learning_rate"), ("n", "independent", "group_size", "length")
@@ -354,7 +358,7 @@ def unbounded(told: Iterable[Measured], less: Iterable[Measured]) -> list[str]:
       >>> unbounded([one._replace(independent=1)], [])
       ['no interval over 1 group']
     """
-    of = [[n for n in numbers if n.confidence and math.isnan(n.low) and n.cell != EQUAL] for numbers in (told, less)]
+    of = [[n for n in numbers if n.confidence and math.isnan(n.low) and n.shown != EQUAL] for numbers in (told, less)]
     counts = dict.fromkeys(
         f"no interval over {counted(n.independent, INDEPENDENT[n.bench].removesuffix('s'))}"
         for n in of[0]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from credit.cli.benchmarks.both_ways import both_ways
+from credit.cli.benchmarks.both_ways import OTHER_RATES, both_ways
 from credit.cli.benchmarks.measured import (
     AT_EDGE,
     CORRECTED,
     EQUAL,
+    OFFSET,
     UNTESTED,
     Measured,
     brackets,
@@ -39,19 +40,20 @@ SUBJECTS = {
     },
     "truth": {"correlation": "The correlation of advantages with true increments"},
     "snr": {"snr": "The signal-to-noise ratio of one decision's advantage"},
-    "train": {"area": "The share (J − J₀) / (J* − J₀), averaged over the budget,"},
+    "train": {"area": "The median share (J − J₀) / (J* − J₀), averaged over the budget,"},
     "robustness": {"taken": "The part of all |advantages| that inserted actions take"},
 }
 """By benchmark its quantities, the main one first, and the subjects of their sentences."""
 SAID_OF_ALL = {
     "bias": "It is exact, by enumeration",
-    "train": "It is the median over seeds",
+    "truth": "An offset of all advantages does not change it",
+    "snr": "An offset of all advantages counts as noise",
     "robustness": "The true credit of inserted actions is 0",
 }
 OF_BOTH = {"truth": "decisions", "snr": "traces"}
-LESS = {"train": "The median of the differences by seed"}
+LESS = {"train": "The median difference"}
 """What a difference is where it is not that of the two numbers."""
-TESTED = "The signed-rank test over seeds has {}p < 0.05 after Holm's correction"
+P_VALUES = ("p", "p at one rate")
 
 
 def to_write(numbers: Sequence[Measured], quantities: Iterable[str] = ()) -> list[str]:
@@ -60,8 +62,8 @@ def to_write(numbers: Sequence[Measured], quantities: Iterable[str] = ()) -> lis
     Without differences, which are from the first method, the first published one takes its place.
     They are of the condition under which the two differ most (`both_ways`), name that at the other end, and count the
     conditions of either direction. What they say stands in the numbers.
-    A difference is in them where both have the same rate and the same draws. What is so of several quantities comes
-    first, once.
+    A difference is in them where both have the same draws, with a word where rates differ. What is so of several
+    quantities comes first, once.
 
     Args:
       numbers: of one benchmark.
@@ -100,24 +102,34 @@ def _of_quantity(numbers: Sequence[Measured], quantity: str) -> list[list[str]]:
         most, less = ways.most, [ways.less] if ways.less else []
         told = list(dict.fromkeys([most, firsts.get(_run(most), most)]))
         here = [n for n in numbers if n.method in (name, told[-1].method) and _run(n) == _run(most)]
-        values = " and ".join(f"{n._replace(mark='').cell} for {n.method}" for n in told)
-        sentences = [f"{SUBJECTS[bench][quantity]} is {values}", SAID_OF_ALL.get(bench, "")]
+        rates = {n.method: n for n in here if n.quantity == "rate"}
+        at = {name: f" at rate {rates[name].shown}" if name in rates else "" for name in (n.method for n in told)}
+        of_all = f", both{at[name]}" if len(told) > len({*at.values()}) and at[name] else ""
+        values = " and ".join(f"{_bare(n)} for {n.method}{'' if of_all else at[n.method]}" for n in told)
+        sentences = [f"{SUBJECTS[bench][quantity]} is {values}{of_all}", SAID_OF_ALL.get(bench, "")]
         for n in less:
-            cell = n._replace(mark="").cell
+            cell = _bare(n)
             counts = {t.n for t in told} | ({n.n} if bench == "truth" else set())
             shared = f" on the {n.n:,} {OF_BOTH[bench]} of both" if n.n and len(counts) > 1 else ""
             apart_by = f"{LESS.get(bench, 'The difference')} is {cell}"
-            sentences.append(("Both are equal but for rounding" if cell == EQUAL else apart_by) + shared)
+            sentences.append(
+                (f"Both are equal {_beside([n]) or 'but for rounding'}" if cell == EQUAL else apart_by) + shared
+            )
         if less and bench == "train":
-            limits = [caveat for caveat in said(less, "caveats") if caveat.startswith((UNTESTED, CORRECTED))]
-            untested = any(caveat.startswith(UNTESTED) for caveat in limits)
-            sentences += [*[TESTED.format("" if "*" in less[0].mark else "no ")] * (not untested), *limits]
+            sentences[-1] += _p_values(less, numbers)[0]
+            own = {n.shown for n in rates.values()}
+            ones = [n for n in numbers if (n.quantity, n.method) == (f"{quantity} at one rate", name)
+                    and _run(n)[:3] == _run(most)[:3] and own != {f"{n.learning_rate:g}"}]  # fmt: skip
+            untested = [text for text in said(less, "caveats") if text.startswith(UNTESTED)]
+            sentences += ["The rates differ, which may be why"] * (OTHER_RATES in less[0].mark)
+            sentences += _at_one_rate(ones, numbers) + untested
         sentences.append(f"Conditions: {condition(most, shared_conditions([most]))}")
-        equal = f"Both are equal in {'both' if len(both) == 2 else f'all {len(both)}'} conditions"
-        sentences += [equal] * (ways.are_equal and len(both) > 1) or ways.says
-        edge = [n.method for n in here if n.quantity == "rate" and AT_EDGE in n.mark]
-        rates = "rates of {} are" if len(edge) > 1 else "rate of {} is"
-        sentences += [f"The {rates.format(' and '.join(edge))} at the edge of those tried"] * bool(edge)
+        equal = f"Both are equal in {'both' if len(both) == 2 else f'all {len(both)}'} conditions {_beside(of_both)}"
+        sentences += [equal.rstrip()] * (ways.are_equal and len(both) > 1) or ways.says
+        sentences += [_without(n, numbers) for n in told]
+        edge = [name for name, n in rates.items() if AT_EDGE in n.mark]
+        of_edge = "Both rates are" if len(edge) > 1 else f"The rate of {''.join(edge)} is"
+        sentences += [f"{of_edge} at the edge of those tried"] * bool(edge)
         ends = [ways.other_less] if ways.other_less else []
         notes = [*_counts(told), *brackets([*told, *less, *ends]), *unbounded(told, less), *said(told, "given")]
         sentences += [f"{note[0].upper()}{note[1:]}" for note in notes] + refused(here)
@@ -136,6 +148,47 @@ def print_to_write(sentences: Iterable[str]) -> None:
     """Print each sentence as a line."""
     for line in sentences:
         stdout().print(words(f"to write: {line}"), soft_wrap=True)
+
+
+def _bare(number: Measured) -> str:
+    return number._replace(mark="").cell
+
+
+def _p_values(less: Sequence[Measured], numbers: Iterable[Measured]) -> list[str]:
+    """Behind each difference of training its p-value, and behind the last over what it is corrected; "" untested."""
+    corrected = [text for text in said(less, "caveats") if text.startswith(CORRECTED)]
+    if not corrected:
+        return [""] * len(less)
+    found = {(n.method, n.world, n.group_size, n.learning_rate): n.cell for n in numbers if n.quantity in P_VALUES}
+    told = [f", p = {found[n.method, n.world, n.group_size, n.learning_rate]}" for n in less]
+    over = corrected[0].partition(" over ")[2].partition(":")[0].replace(" distinct", "")
+    return [*told[:-1], f"{told[-1]} (signed-rank, Holm over {over})"]
+
+
+def _at_one_rate(ones: Sequence[Measured], numbers: Iterable[Measured]) -> list[str]:
+    """The difference where both methods have one rate, for each that they were trained at besides."""
+    told = [
+        f"at rate {n.learning_rate:g} it is {n.shown.partition(', ')[0]}{p}"
+        for n, p in zip(ones, _p_values(ones, numbers), strict=True)
+    ]
+    return [f"With both {', '.join(told)}"] * bool(told)
+
+
+def _without(number: Measured, numbers: Iterable[Measured]) -> str:
+    """In how many conditions the method has no such number, and what these share; "" if it has all."""
+    what = (number.method, number.quantity, "", None)
+    of_method = [n for n in numbers if (n.method, n.quantity, n.less, n.learning_rate) == what]
+    lacks = [n for n in of_method if math.isnan(n.value)]
+    if not lacks:
+        return ""
+    shared = condition(lacks[0], shared_conditions(lacks) - shared_conditions(of_method))
+    told = f"{number.method} has no number in {len(lacks)} of {len(of_method)} conditions"
+    return f"{told}, {shared}" if shared else told
+
+
+def _beside(less: Iterable[Measured]) -> str:
+    """By what advantages differ though the quantity is equal; "" where nothing is known of it."""
+    return f"{OFFSET} of the advantages" * any(OFFSET in n.mark for n in less)
 
 
 def _run(number: Measured) -> tuple[object, ...]:

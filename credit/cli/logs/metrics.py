@@ -148,10 +148,11 @@ def metrics(
     from credit.reports.trace_numbers import of_untold_tasks
     from credit.reports.uncounted_calls import failed_without_count
     from credit.reports.unread_outcomes import unread_line, unread_outcomes, unscored_ends
-    from credit.sides.asked_metrics import same_in_all
+    from credit.sides.asked_metrics import FIRST, same_in_all
     from credit.sides.compare_sides import compare_sides
     from credit.sides.other_outcomes import other_outcomes
     from credit.sides.ranked_by_side import ranked_by_side
+    from credit.sides.weighted_outcomes import weighted_by_unit
 
     options = parse_options(method, option_texts)
     traces, chosen = read_sides(sides, paths, **reading)
@@ -163,8 +164,11 @@ def metrics(
     with working(stderr(), "measuring traces"):
         credit = _credit(traces, method, also, options)
         found = with_costs(traces, trace_metrics(traces, MetricOptions(success_at, credit, vectors, alike)), prices)
-        means = metric_means(traces, found, by)
-        paid = [] if by in ("trace", "group") else paid_by_unit(traces, found, *units_of(traces, by), prices)
+        alone, (names, unit) = by in ("trace", "group"), units_of(traces, by)
+        of_all = {} if alone else {name: weighted_by_unit(traces, found[name], unit) for name in FIRST if name in found}
+        verdict = next((of.verdict for of in of_all.values()), "")
+        means = metric_means(traces, found | {name: of.metric for name, of in of_all.items()}, by)
+        paid = [] if alone else paid_by_unit(traces, found, names, unit, prices)
         compared = None if chosen is None else compare_sides(traces, chosen, found, prices, success_at)
         unread, unscored = unread_outcomes(traces, success_at), unscored_ends(traces, success_at)
         by_side = () if chosen is None else (chosen.side, chosen.heads)
@@ -178,7 +182,8 @@ def metrics(
         shown: Any = lost if compared is None else compared.as_json()
         shown["success_costs"], shown["verdicts"] = [*map(dataclasses.asdict, paid)], verdicts
         shown["ranked_verdicts"], shown["other_outcomes"] = ranked, others
-        print_json({"by": by, "method": method, "metrics": [dataclasses.asdict(row) for row in means], **shown})
+        rows = [*map(dataclasses.asdict, means)]
+        print_json({"by": by, "method": method, "weighted": verdict, "metrics": rows, **shown})
     else:
         if compared is None:
             _print(stdout(), means, by, same_in_all(found, np.ones(traces.sizes.traces, bool)))
@@ -187,11 +192,13 @@ def metrics(
             _print_sides(stdout(), compared)
         if compared is None:
             runs = int((runs_without_task(traces) & ~of_untold_tasks(traces, found)).sum())
-            alone = f"{counted(runs, 'run')} without a task: each counts as a task in the means" if runs else ""
-            selected = [] if by in ("trace", "group") else selected_outcomes(traces, success_at, prices)
+            once = f"{counted(runs, 'run')} without a task: each counts as a task in the means" if runs else ""
+            selected = [] if alone else selected_outcomes(traces, success_at, prices)
+            if verdict and selected:
+                selected[1] = f"Outcomes above are weighted by {verdict}."
             of_whom = " ".join(["Traces with an outcome:", *selected]) if selected else ""
             lines = [
-                *filter(None, [others, alone, of_whom, success_line(paid)]),
+                *filter(None, [others, once, of_whom, success_line(paid)]),
                 *filter(None, [unread_line(unread, RefusedTraces.of(traces))]),
                 *map(str, unscored),
             ]
@@ -234,6 +241,8 @@ def _of_kinds(
         stdout().print(words(told), soft_wrap=True)
     else:
         _print_kinds(stdout(), found)
+        if found.unlike:
+            stdout().print(words(found.unlike), soft_wrap=True)
         if rows:
             stdout().print()
             _print_agents_of_kinds(stdout(), rows)
@@ -250,10 +259,13 @@ def _print_kinds(console: Console, found: RunsByKind) -> None:
         cost = None if one.cost is None else one.cost / one.traces
         money = [at_least(amount(cost), cost is not None and not one.whole)] * len(paid)
         failed = part_of(one.failed, one.known) if one.known else "–"
+        if found.verdict:
+            failed = "–" if one.rate is None else percent(one.rate)
         table.add_row(words(one.kind or "no kind stated"), str(one.traces), failed, ends, *money)
     console.print(table)
     none = ("–", f"–: no outcome or cost is known, or runs are of fewer than {LEAST_TASKS} tasks")
-    explain(console, table, none, ("≥", "≥: some calls have no cost, or are missing"))
+    weighted = [("", f"{found.failing}: weighted by {found.verdict}")] * bool(found.verdict)
+    explain(console, table, none, ("≥", "≥: some calls have no cost, or are missing"), *weighted)
 
 
 def _print_agents_of_kinds(console: Console, rows: Sequence[AgentOfKind]) -> None:
@@ -298,6 +310,9 @@ def _of_days(
             table.add_row(one.begin, str(one.traces), part_of(one.failed, one.known) if one.known else "–", *paid)
         stdout().print(table)
         lost = [("", f"{counted(found.undated, 'run')} without a date")] * bool(found.undated)
+        lost += [("", f"{found.kinds[0]}: of runs with an outcome, which {found.verdict} decides")] * bool(
+            found.verdict
+        )
         tests = "", "no test: `credit metrics --sides before=DATE` compares two times"
         explain(
             stdout(),

@@ -121,9 +121,10 @@ def summary(
     from credit.methods.absent_outcomes import channels_instead
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
-    from credit.metrics.cost_summary import cost_rows, stated_sums, total_costs
+    from credit.metrics.cost_summary import cost_rows, paid_by_agent, stated_sums, total_costs, with_paid
+    from credit.metrics.dearest_agent import dearest_agent
     from credit.metrics.event_costs import price_gaps
-    from credit.metrics.part_costs import agents_paid, dearest_agent
+    from credit.metrics.part_costs import agents_paid
     from credit.metrics.repeated_costs import repeated_cost
     from credit.metrics.success_costs import success_line
     from credit.paid_for_success import lost_to_failures, paid_for_success
@@ -136,7 +137,6 @@ def summary(
     from credit.reports.triage import TOKENS, triage
     from credit.reports.uncounted_calls import failed_without_count
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
-    from credit.separate_tests import separate_tests
     from credit.sides.compare_sides import compare_costs, compare_systems
     from credit.sides.ranked_by_side import ranked_by_side
     from credit.sides.verdict_changes import verdicts_by_system
@@ -210,7 +210,6 @@ def summary(
     if as_json:
         left: dict[str, Any] = {"traces_without_credit": int(np.sum(~paid))}
         left["findings"] = [one.as_json() for one in findings]
-        left["separate_tests"] = separate_tests(differences, result, verdicts, compared, corrected)
         left["unread"] = [*map(dataclasses.asdict, unread)]
         left["unscored"] = [*map(dataclasses.asdict, unscored_ends(traces, success_at))]
         left["total"], left["price_gaps"] = dataclasses.asdict(total), gaps
@@ -219,12 +218,12 @@ def summary(
         left["repeated_cost"] = repeats and dataclasses.asdict(repeats)
         left["causes"] = [*map(dataclasses.asdict, causes)]
         left["stated"] = {name: dataclasses.asdict(amount) for name, amount in stated.items()}
-        left["agents"] = [_finite(dataclasses.asdict(row)) for row in result.agents]
+        left["agents"] = [_finite(row) for row in with_paid(result.agents, paid_by_agent(traces, prices))]
         left["quiet"], left["suspects_left_out"] = result.quiet, result.left_out
         left["slowest"], left["failed"], left["succeeded"] = result.slowest, result.failed, result.succeeded
         left["kinds"], left["verdicts"] = result.kinds, [one.as_json() for one in verdicts]
         left["ranked_verdicts"] = [one.as_json() for one in ranked]
-        left["verdicts_by_system"], left["teams_by_system"], left["failed_by_kind"] = systems, teams, of_kinds
+        left["verdicts_by_system"], left["teams_by_system"], left["failed_by_kind"] = systems, teams, " ".join(of_kinds)
         for name in ("tools", "suspects", "endings"):
             left[name] = [_finite(dataclasses.asdict(row)) for row in getattr(result, name)]
         print_json(plain | left)
@@ -238,6 +237,8 @@ def summary(
         rest = [one for one in causes if (one.trace, one.event) not in shown_causes]
         may = any(one.beyond_chance is False for one in rest)
         print_lines(console, f"What {'may have gone' if may else 'else went'} wrong", told_causes(rest))
+        if behind := [(one.name, one.more) for one in head if one.more]:
+            print_facts(console, "In more detail", behind)
         above = " ".join(one.told for one in head)
         beside = [f"{one[0].upper()}{one[1:]}." for one in (teams, systems) if one and one[1:] not in above]
         beside += [f"{end.words}." for end in result.endings if end.words not in above]
@@ -247,14 +248,11 @@ def summary(
         if not result.quiet:
             _print_first(console, result, given_inputs(ctx), ids)
         _print_differences(console, differences)
-        print_lines(console, "", filter(None, [separate_tests(differences, result, verdicts, compared, corrected)]))
         if shown:
             _print(console, shown, by, method, all_)
         if by not in ("agent", "tool") and none:
             console.print(f"--by {by} needs credit; without it there are tables by agent and by tool.", soft_wrap=True)
-        money = "money" if total.money.total else "logged_money" if total.logged_money.total else ""
-        paid_by = {row.unit: row.sums()[money] for row in (cost_rows(traces, "agent", prices) if money else ())}
-        _print_work(console, result, by, all_, few_lacking(traces), HEADS.get(money, ""), paid_by)
+        _print_work(console, result, by, all_, few_lacking(traces), paid_by_agent(traces, prices))
         shares = [failed.told() if failed else "", success_line(bought), repeats.told() if repeats else ""]
         untold = [one for one in (*shares, result.slowest) if one[1:] not in above]
         costs = [total_line(total, stated, of_prices), failed_without_count(traces), *untold, *gaps]
@@ -313,17 +311,17 @@ def _print_rest(console: Console, rows: int, what: str, all_: bool) -> None:
         console.print(f"… and {counted(rows - ROWS, f'more {what}')}; `--all` shows them")
 
 
-def _agent_table(result: Triage, all_: bool, money: str, paid_by: dict[str, Amount]) -> Table:
+def _agent_table(result: Triage, all_: bool, paid_by: dict[str, dict[str, Amount]]) -> Table:
     names = ("traces", "events", "actions", "calls", "errors", "retries", "loops", "tokens")
     heads = {"calls": "tool calls", "tokens": "tokens generated"}
-    last = ["#seconds of work", *[f"#{money}"] * bool(money)]
+    last = ["#seconds of work", *dict.fromkeys(f"#{HEADS[name]}" for paid in paid_by.values() for name in paid)]
     table = plain_table("agent", *(f"#{heads.get(name, name)}" for name in names), *last)
     for row in result.agents if all_ else result.agents[:ROWS]:
         seconds = at_least(amount(row.seconds), row.lacks_seconds and not row.lacks_lines)
         counts = [amount(getattr(row, name)) for name in names[:-1]]
         tokens = amount(row.tokens) if row.actions_with_tokens else "–"
         counts += [at_least(tokens, row.actions_with_tokens < row.actions and not row.lacks_lines), seconds]
-        if paid := paid_by.get(row.agent):
+        for paid in paid_by.get(row.agent, {}).values():
             counts.append(at_least(amount(paid.total, 4), paid.missing > 0 and not row.lacks_lines))
         traces, *bounds = counts
         traces = at_least(traces, row.lacks_traces)
@@ -478,14 +476,14 @@ def _print_first(console: Console, result: Triage, inputs: list[str], ids: list[
 
 
 def _print_work(
-    console: Console, result: Triage, by: str, all_: bool, few: str, money: str, paid_by: dict[str, Amount]
+    console: Console, result: Triage, by: str, all_: bool, few: str, paid_by: dict[str, dict[str, Amount]]
 ) -> None:
     """Print the work of each agent or tool, and that few traces lack lines, where these are no reason for bounds."""
     if few:
         agents = (dataclasses.replace(row, lacks_lines=False, lacks_traces=False) for row in result.agents)
         tools = (dataclasses.replace(row, lacks_lines=False, lacks_traces=False) for row in result.tools)
         result = dataclasses.replace(result, agents=tuple(agents), tools=tuple(tools))
-    table = _tool_table(result, all_) if by == "tool" else _agent_table(result, all_, money, paid_by)
+    table = _tool_table(result, all_) if by == "tool" else _agent_table(result, all_, paid_by)
     rows, what = (len(result.tools), "tool") if by == "tool" else (len(result.agents), "agent")
     if not rows:
         return

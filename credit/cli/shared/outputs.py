@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -169,17 +168,16 @@ def check_room(draw: Callable[[], Figure]) -> None:
     if look.get("size") is None and look.get("style") != "talk":
         new_figure(1, 1)  # or there is no matplotlib
         return
-    told = words("looking for a size that has room for the picture; nothing is measured yet")
-    slow = threading.Timer(3, stderr().print, [told], {"soft_wrap": True})
-    slow.daemon = True
-    slow.start()
     try:
-        refine(draw(), **{name: value for name, value in look.items() if name != "dpi"})
+        refine(draw(), **{name: value for name, value in look.items() if name != "dpi"}, tell=_looking)
     except CreditError as error:
         raise CreditError(f"{error}; nothing was measured yet") from error
-    finally:
-        slow.cancel()
     click.get_current_context().meta[CHECKED] = True
+
+
+def _looking(lacks: str) -> None:
+    """Say at once what is wrong with a size: to find a better one takes up to a minute."""
+    stderr().print(words(f"{lacks}; looking for one that has room"), soft_wrap=True)
 
 
 def save_picture(figure: Figure, path: Path, sources: Iterable[str] = ()) -> None:
@@ -197,7 +195,7 @@ def save_picture(figure: Figure, path: Path, sources: Iterable[str] = ()) -> Non
     meta = click.get_current_context().meta
     look = dict(meta.get(LOOK, {}))
     dpi = look.pop("dpi", DPI)
-    refine(figure, **look, larger=meta.get(CHECKED, False))
+    refine(figure, **look, larger=meta.get(CHECKED, False), tell=_looking)
     with atomic_write(path) as file:
         write_figure(figure, file, path.suffix.lstrip("."), dpi, "; ".join([source(), *sources]))
     size = tuple(map(float, figure.get_size_inches()))

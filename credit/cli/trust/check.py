@@ -83,7 +83,6 @@ def check(
             strict=False,
             after_law=after_law,
         )
-    answers = {True: "holds", False: "BROKEN", None: "-"}
     if as_json:
         laws = [{"law": one.law, "passed": one.passed, "untried": one.untried, "detail": one.detail}
                 for one in report.results]  # fmt: skip
@@ -91,8 +90,8 @@ def check(
                     "unmeasured": report.unmeasured, "source": source()})  # fmt: skip
     else:
         table = plain_table("law", "answer", "why")
-        for one in report.results:
-            table.add_row(*map(words, (one.law, answers[one.passed], one.detail)))
+        for row in report.rows:
+            table.add_row(*map(words, row))
         stdout().print(table)
         for line in report.unmeasured:
             stdout().print(words(line.replace("unbiased=True", "--unbiased")), soft_wrap=True)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from credit.doubts_of_log import SAW_ACTION, saw_action
+from credit.doubts_of_log import saw_later
 from credit.integrations.rows.row_columns import (
     SAME,
     as_labels,
@@ -45,8 +45,10 @@ from credit.integrations.rows.row_metrics import (
     Batch,
     Facts,
     batch_metrics,
+    compared_with_none,
     condition_unbiased,
     no_metrics,
+    refusals,
     refused_groups,
     several_agents,
     silent_groups,
@@ -57,6 +59,7 @@ from credit.methods.units_apart import alike_units
 from credit.reports.trace_returns import UNRESOLVED, outweighed
 from credit.tables.column_values import PAID, in_range, lost_to_type, nulls, unlike_indices
 from credit.tables.copied_rows import Copied, copied_rows
+from credit.tables.merged_rollouts import said_of_merged
 from credit.tables.row_order import (
     moments_of_places,
     order_of_turns,
@@ -86,6 +89,9 @@ if TYPE_CHECKING:
     from graphs.event_graph import EventGraph
 
 __all__ = ["STRUCTURE", "Advantages", "RowAdvantages", "rows_advantage"]
+
+NO_OTHER = "no other trace to compare with, so the raw reward or 0 is kept"
+"""Of rows whose group or key one trace has, and which a method answers."""
 
 STRUCTURE = frozenset((*CHOICES, "trainable"))
 """Evidence that shapes the graph: traces that share a choice (`graphs.replay_clusters`), and agents that are frozen."""
@@ -119,7 +125,8 @@ class RowAdvantages:
       strict: whether a batch without the agents, spawns, turns or traces that the method compares, with rows twice or
         out of the order of their turns, without any answer, with a null `event_reward`, one that `where` leaves out of
         a trace, or one that is the outcome again in more traces than by chance, is an error; "warn" warns in every
-        batch. Default: a `MissingColumnWarning` at the first batch with each of these.
+        batch. Default: a `MissingColumnWarning` at the first batch with each of these. One of which most trained rows
+        are refused, or compared with no other trace, is no error: chance may make it.
       options: keyword arguments of the method, such as `eps=1e-4`.
 
     Attributes:
@@ -235,20 +242,21 @@ class RowAdvantages:
         return [] if self.last is None else silent_groups(self.last)
 
     @property
-    def refused_groups(self) -> dict[Any, str]:
-        """The groups of the last batch of which no row has an advantage, by their ids, and why, as `Credit.why`.
+    def refused_groups(self) -> dict[str, list[Any]]:
+        """The ids of the groups of the last batch of which no row has an advantage, by why, as `Credit.why`.
 
         Examples:
           >>> from credit.integrations import RowAdvantages
           >>> advantages = RowAdvantages("rloo")
           >>> _ = advantages(group=["q", "q", "r", "s"], trace=[0, 1, 2, 3], reward=np.array([1.0, 0.0, 1.0, np.nan]))
           >>> advantages.refused_groups
-          {'r': 'nothing to compare with: the group has one member', 's': 'no outcome is known'}
+          {'nothing to compare with: the group has one member': ['r'], 'no outcome is known': ['s']}
         """
         from estimators.base import REASONS, Reason
 
         found = {} if self.last is None else refused_groups(self.last)
-        return found | dict.fromkeys(self._unscored, REASONS[Reason.NO_REWARD])
+        unscored = [*found.get(REASONS[Reason.NO_REWARD], []), *self._unscored]
+        return found | ({REASONS[Reason.NO_REWARD]: unscored} if unscored else {})
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -352,8 +360,8 @@ class RowAdvantages:
           event_type: refused. A row that no trained policy decided, such as a tool's, has `trainable` 0 in `evidence`.
           evidence: further columns by the names in `credit.from_columns`. `STRUCTURE` says which traces are replays and
             who is trained; pass it with every method that compares traces. An agent's outcome is its trace's
-            `reward` plus its `agent_reward`; who lacks one has none. `token_ids`, `token_log_probs` and
-            `token_mask` serve the check of copies.
+            `reward` plus its `agent_reward`; who lacks one has none. `log_prob`, or `token_ids`, `token_log_probs` and
+            `token_mask`, serve the check of copies, whatever the method takes.
           policy_version: the version of the policy that sampled the row, an integer from 0, null where unknown (not
             -1; null in all rows says as much as no column). Metrics say how far rows are behind the policy that is
             trained, and how many groups hold several; `by="task,policy_version"` compares traces of one, the first that
@@ -368,9 +376,9 @@ class RowAdvantages:
             is biased where a trace has several. The advantage is multiplied by min(exp(log_ratio), truncate), after
             metrics were taken of it; by 0 at -inf, where the trained policy never acts so. Leave it out where the
             trainer's loss weighs so itself.
-          where: True or False [N], False for rows that fill up the batch; they get 0, enter no baseline, and their ids
-            say nothing. A trace that ran and should not count has the reward NaN instead; a tool's row, which may earn
-            an `event_reward`, has `trainable` 0.
+          where: True or False [N]. False is padding, a row that never ran: it gets 0, and nothing of it counts. True is
+            a row that ran. One that no trained policy decided, as a tool's, has `trainable` 0 in `evidence`: it gets 0,
+            and its `event_reward` counts. A trace that ran and should not count has the reward NaN.
           mask: [N, L], 1 or True at the tokens that the policy wrote, else 0; the result is then spread over them.
 
         Raises:
@@ -441,8 +449,12 @@ class RowAdvantages:
             beside = labels if order is None else {**labels, "order": order}
             lost = 0 if "event_reward" not in amounts else rewards_left_out(amounts["event_reward"], beside, use, ran)
             paid_again = again[0] if again else ""
-            untold = "" if falls else self._untold(batch, at, take)
-            self._check_columns(batch, metrics, trace is not None, falls, paid_again, lost, copied, untold)
+            moments = None if take is None or order is None else moments_of_places(order, take)
+            untold = "" if falls else self._untold(batch, at, moments, take)
+            copies = bool(copied.twice or copied.filling or copied.untold)
+            merged = "" if trace is None or copies else said_of_merged(batch.rows, batch.columns.get("turn"), take)
+            saw = saw_later(batch.graph, batch.evidence, batch.reward) if "value" in self.needs else ""
+            self._check_columns(batch, metrics, trace is not None, falls, paid_again, lost, copied, untold, merged, saw)
         else:
             self.last, metrics = None, no_metrics(rows, self._facts)
             zeros = "" if "event_reward" not in amounts else "; where event_reward is all that was earned, pass zeros"
@@ -474,11 +486,9 @@ class RowAdvantages:
                         "trained policy; expected that of the policy that sampled the row"
                     )
                     self._warn({"alike_policies": text}, stacklevel=3)
-            apart = trace is None and ("turn" in batch.columns or several_agents(batch))
-            doubted = bool(apart or copied.twice or copied.filling or copied.untold) or self._numbers_rounds(
-                batch, at, falls
-            )
-            doubted |= bool(untold or traces_used_again(batch))
+            apart = trace is None and bool("turn" in batch.columns or several_agents(batch))
+            doubted = apart or copies or self._numbers_rounds(batch, at, falls)
+            doubted |= bool(untold or merged or saw or traces_used_again(batch))
             told = trained is not None
             metrics |= condition_unbiased(
                 batch, self._facts, metrics, whole, version_told=told, lost=lost, doubted=doubted
@@ -671,13 +681,16 @@ class RowAdvantages:
             return False, rounds.said
         return None if ordered and tied else ordered, falls and f"reads rows in the order of their trace, and {falls}"
 
-    def _untold(self, batch: Batch, places: np.ndarray | None, take: np.ndarray | None) -> str:
+    def _untold(
+        self, batch: Batch, places: np.ndarray | None, moments: np.ndarray | None, take: np.ndarray | None
+    ) -> str:
         """`untold_order` of the rows `take`, where the method reads the order of rows."""
         paid = "event_reward" in batch.columns
         if not self._facts.reads_order[paid]:
             return ""
         of_agents = self._facts.reads_agents[paid]
-        return untold_order(batch.rows, batch.columns.get("turn"), places, of_agents=of_agents, passed=take)
+        given = batch.rows, batch.columns.get("turn"), places
+        return untold_order(*given, of_agents=of_agents, moments=moments, passed=take)
 
     def _numbers_rounds(self, batch: Batch, places: np.ndarray | None, falls: str) -> bool:
         """Whether the order of rows that act at once numbers them, and may be that in which they ended.
@@ -702,6 +715,8 @@ class RowAdvantages:
         lost: int,
         copied: Copied,
         untold: str,
+        merged: str,
+        saw: str,
     ) -> None:
         """Warn of what the method compares and is absent, and of numbers that it takes for others.
 
@@ -712,7 +727,7 @@ class RowAdvantages:
         """
         if not self._looked:
             return
-        from estimators.base import REASONS
+        from estimators.base import Reason
 
         absent = alike_units(batch.graph, self._facts.columns, of_log="turn" in batch.columns)
         texts = {
@@ -730,7 +745,9 @@ class RowAdvantages:
         for option, names in self._agents_named.items():
             if not batch.of_names[option].any():
                 texts[option] = f"has {option}={','.join(names)}, and no agent of the batch is called so"
-        if falls:
+        if merged:
+            texts["merged"] = f"gets {merged}"
+        elif falls:
             texts["order"] = falls
         rows = len(batch.rows.event)
         if unpaid := metrics.get("credit/unpaid", 0):
@@ -751,17 +768,26 @@ class RowAdvantages:
                 f"leaves out the 'event_reward' of {counted(lost, 'row')} with where=False, whose trace has other "
                 "rows: where= is of padding, and rows that no trained policy decided have evidence={'trainable': 0}"
             )
-        reasons = np.unique(batch.reason[batch.rows.event]).tolist()
-        if 0 not in reasons and texts.keys().isdisjoint(("lone", "keys")):
-            texts["refused"] = f"answers no row of the batch: {'; '.join(REASONS[code] for code in reasons)}"
+        reason = batch.reason[:rows]
+        said_alone = not texts.keys().isdisjoint(("lone", "keys"))
+        if reason.all() and not said_alone:
+            texts["refused"] = f"answers no row of the batch: {'; '.join(refusals(reason))}"
         outcome, numbers = batch.columns["reward"], rows if "every row" in again else metrics["credit/traces"]
         by_chance = {"again"} if numbers < SEVERAL or outcome.min() == outcome.max() else set()
         if self._strict is True and (faults := [text for kind, text in texts.items() if kind not in by_chance]):
             raise CreditError(f"method {self.name!r} {faults[0]}")
+        without, alone = refusals(reason), int(compared_with_none(batch, self._facts).sum())
+        without |= {NO_OTHER: alone} if alone else {}
+        trained, idle = int(np.count_nonzero(reason != Reason.FROZEN)), sum(without.values())
+        if not reason.all() and not said_alone and 2 * idle > trained:  # fewer are common, as groups of one trace
+            most = max(without, key=lambda why: without[why])
+            each = "; ".join(f"{why} ({counted(number, 'row')})" for why, number in without.items())
+            of = f"only {trained - idle} of {counted(trained, 'trained row')}"
+            texts[f"without {most}"] = f"{'compares' if alone else 'answers'} {of}: {each}"
         if untold:
             texts["untold"] = f"reads {untold}"
-        if "value" in self.needs and saw_action(batch.graph, batch.evidence):
-            texts["saw"] = f"reads value, and {SAW_ACTION}"
+        if saw:
+            texts["saw"] = f"reads value, and {saw}"
         of_agents = np.nan_to_num(batch.columns.get("agent_reward", 0.0))
         if twice := np.count_nonzero((of_agents != 0) & (batch.columns["reward"] != 0)):
             often = f"both are other than 0 in {twice} of {counted(rows, 'row')}"
@@ -809,7 +835,7 @@ class RowAdvantages:
             raise CreditError(
                 f"method {self.name!r} needs {', '.join(lacking)}; pass a column each in evidence=, by that name"
             )
-        if self._accepts is not None and (foreign := sorted(passed - self._accepts - STRUCTURE)):
+        if self._accepts is not None and (foreign := sorted(passed - self._accepts - STRUCTURE - {"log_prob"})):
             known = "; `estimators.tokens` takes arrays of tokens" if set(TOKEN_COLUMNS).intersection(foreign) else ""
             raise CreditError(f"method {self.name!r} takes no {', '.join(foreign)}; leave the column out{known}")
 

@@ -20,9 +20,11 @@ __all__ = [
     "Batch",
     "Facts",
     "batch_metrics",
+    "compared_with_none",
     "condition_unbiased",
     "group_spread",
     "no_metrics",
+    "refusals",
     "refused_groups",
     "several_agents",
     "silent_groups",
@@ -134,25 +136,11 @@ def batch_metrics(
     answered = advantage[valid].astype(np.float64)  # the square of 1e30 is beyond single precision
     entered = len(batch.rows.event)
     reasons = np.bincount(batch.reason[:entered], minlength=len(Reason))
-    of_one = {}
-    trace = np.asarray(batch.graph.trace_ids)[:entered]  # it rises
-    if batch.keys is not None:
-        key = batch.keys[:entered].astype(np.int64)
-        first, last = np.full((2, int(key.max()) + 2), -1)  # trace of each key; the key -1 is of rows without one
-        last[key] = trace  # of several assignments to one place the last counts
-        first[key[::-1]] = trace[::-1]
-        alone = (first == last)[key]
-        of_one = {"keys_of_one": np.count_nonzero(alone) / entered}
-        count = count if facts.key else 1 + (first < last)[last >= 0]  # one trace, or several
-    elif (count == 1).any():
-        group = np.asarray(batch.graph.group_ids)
-        alone = (np.bincount(group[np.asarray(batch.graph.trace_mask)])[group] == 1)[trace]
-    else:
-        alone = np.zeros(entered, bool)
+    alone, several = _alone(batch)
+    of_one = {} if batch.keys is None else {"keys_of_one": np.count_nonzero(alone) / entered}
+    count = count if facts.key or batch.keys is None else 1 + several  # one trace, or several
     trained = entered - int(reasons[Reason.FROZEN])
-    compared = reasons[Reason.VALID] == trained
-    if facts.in_groups or facts.key or (facts.across and batch.keys is not None):
-        compared &= not (alone & (batch.reason[:entered] == Reason.VALID)).any()
+    compared = reasons[Reason.VALID] == trained and not compared_with_none(batch, facts).any()
     metrics = {
         "rows": float(rows),
         "traces": float(np.count_nonzero(batch.graph.trace_mask)),
@@ -178,6 +166,31 @@ def batch_metrics(
         if code not in (Reason.VALID, Reason.FROZEN):
             metrics[f"refused/{Reason(code).name.lower()}"] = float(reasons[code]) / trained
     return {f"credit/{name}": float(value) for name, value in metrics.items()}  # NumPy counts are scalars of its own
+
+
+def _alone(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+    """Rows whose key, or group, one trace has; and of each key or group, whether several have it."""
+    entered = len(batch.rows.event)
+    trace = np.asarray(batch.graph.trace_ids)[:entered]  # it rises
+    key = (np.asarray(batch.graph.group_ids)[trace] if batch.keys is None else batch.keys[:entered]).astype(np.int64)
+    first, last = np.full((2, int(key.max()) + 2), -1)  # trace of each key; the key -1 is of rows without one
+    last[key] = trace  # of several assignments to one place the last counts
+    first[key[::-1]] = trace[::-1]
+    return (first == last)[key], (first < last)[last >= 0]
+
+
+def compared_with_none(batch: Batch, facts: Facts) -> np.ndarray:
+    """Rows that have an answer and no other trace to compare, of a method that compares: bool [rows that entered].
+
+    Args:
+      batch: the rows that entered.
+      facts: of the method and its options.
+    """
+    from estimators.base import Reason
+
+    valid: np.ndarray = batch.reason[: len(batch.rows.event)] == Reason.VALID
+    compares = facts.in_groups or facts.key or (facts.across and batch.keys is not None)
+    return valid & _alone(batch)[0] if compares else np.zeros_like(valid)
 
 
 def _by_event_rewards(batch: Batch, teaching: np.ndarray, groups: int) -> dict[str, float]:
@@ -229,7 +242,8 @@ def condition_unbiased(
       version_told: whether it is told which version is trained.
       lost: as of `rewards_left_out`.
       doubted: whether rows may be others than they seem: copies, of several agents without a trace, or of agents at
-        once, in an order that the method reads and nothing tells; or a turn is missing, as of `turn_gaps`.
+        once, in an order that the method reads and nothing tells; or a row may be lost, as of `lost_rows`; or a trace
+        begins again, as of `merged_rollouts`; or values are no expectations, as of `saw_later`.
     """
     from estimators.base import Reason
 
@@ -360,21 +374,38 @@ def silent_groups(batch: Batch) -> list[Any]:
     return names
 
 
-def refused_groups(batch: Batch) -> dict[Any, str]:
-    """Ids of the groups of which the method answers no row, and its reasons in words.
+def refusals(reason: np.ndarray) -> dict[str, int]:
+    """Why rows have no answer, in words, and how many; rows of frozen agents, which are meant to have none, only alone.
+
+    Args:
+      reason: `Reason` codes of rows.
+
+    Examples:
+      >>> refusals(np.array([4, 16, 0, 4])), refusals(np.array([16]))
+      ({'nothing to compare with: the group has one member': 2}, {'an action of a frozen agent': 1})
+    """
+    from estimators.base import REASONS, Reason
+
+    count = np.bincount(reason, minlength=len(Reason))
+    if count.sum() > count[Reason.FROZEN]:
+        count[Reason.FROZEN] = 0
+    return {REASONS[code]: int(count[code]) for code in np.argsort(-count, kind="stable") if code and count[code]}
+
+
+def refused_groups(batch: Batch) -> dict[str, list[Any]]:
+    """Ids of the groups of which the method answers no row, by its reasons in words.
 
     Args:
       batch: the rows that entered.
     """
-    from estimators.base import REASONS
-
     entered = len(batch.rows.event)
     group = np.asarray(batch.graph.group_ids)[np.asarray(batch.graph.trace_ids)[:entered]]
     reason = batch.reason[:entered]
     refused = np.setdiff1d(group, group[reason == 0])
-    names = batch.rows.names.groups.take(pa.array(refused)).to_pylist()
-    why = ("; ".join(REASONS[code] for code in np.unique(reason[group == one])) for one in refused)
-    return dict(zip(names, why, strict=True))
+    found: dict[str, list[Any]] = {}
+    for one, name in zip(refused, batch.rows.names.groups.take(pa.array(refused)).to_pylist(), strict=True):
+        found.setdefault("; ".join(refusals(reason[group == one])), []).append(name)
+    return found
 
 
 def _groups_answered(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from credit.ledger import Ledger, compose
+from credit.ledger import Ledger
+from credit.ledger.composition import ledger_of
 from credit.ledger.from_methods import total_of
 from credit.ledger.receipts.offered_claims import offered_claims, why
 from credit.ledger.receipts.receipt import Line, Receipt
 from credit.tables.advantages import TYPE_NAMES
+from credit.tables.batch_rows import Rows, as_traces
 from estimators.base import Credit
 from estimators.composition.increments import combine
 from graphs.argument_kinds import checked_kinds
@@ -29,7 +31,7 @@ AMOUNTS = ("wanted", "stderr", "increment", "weight", "got")
 
 @checked_kinds()
 def explain(
-    traces: Traces,
+    traces: Traces | Rows,
     trace: int | str,
     event: int | str,
     claims: Mapping[str, Credit],
@@ -39,7 +41,7 @@ def explain(
     """The receipt of one event: each claim on it, what the ledger paid, and the account of its trace.
 
     Args:
-      traces: what was read.
+      traces: what was read, or the `Rows` of `credit.from_columns`.
       trace: the row or the id of a trace.
       event: the id of one of its events, or its position in the trace, from 0.
       claims: results of methods on `traces.graph`, by the names to show.
@@ -64,7 +66,7 @@ def explain(
       >>> print(receipt.reward, receipt.expected, receipt.entry, receipt.unexplained, receipt.lines[0].wanted)
       1.0 0.0 0.0 1.0 1.0
     """
-    return Receipts(traces, claims, ledger=ledger).of(trace, event)
+    return Receipts(as_traces(traces), claims, ledger=ledger).of(trace, event)
 
 
 class Receipts:
@@ -90,7 +92,7 @@ class Receipts:
         expect("traces", traces, Traces, "what credit.read returns")
         expect("claims", claims, Mapping, "results of methods by name")
         if ledger is None:
-            ledger = compose(traces.graph, total_of(traces), list(claims.values()))
+            ledger = ledger_of(traces.graph, total_of(traces), list(claims.values()))
         self._traces, self._ledger, self.rule = traces, ledger, ledger.rule
         self._claims = offered_claims(ledger, claims)
         self._weights: dict[str, np.ndarray] = {}

@@ -87,6 +87,7 @@
   const others = causes.filter((cause) => !findings.some((one) => one.trace === cause.trace && one.event === cause.event));
   const further = others.map((one) => [...prose(sentence(one.told)), " ", by_side(one), opener(one.trace, one.event, "Show it")]);
   section("detail", "In more detail", ...[
+    ...findings.flatMap((one) => listed(`${one.name}:`, one.more.map((line) => prose(line)))),
     ...listed(others.some((one) => one.beyond_chance === false) ? "What may have gone wrong:" : "What else went wrong:", further),
     ...listed("Where the changes come from:", sides ? sides.origins.map((one) => prose(sentence(one))) : []),
     ...listed("But:", sides ? sides.caveats : []),
@@ -94,7 +95,6 @@
     said("What it cost:", spent.length ? `${spent.join(", ")}.` : "the logs do not say.", triage.slowest && !findings.some((one) => one.told.includes(triage.slowest)) ? ` ${triage.slowest}.` : ""),
     overview.verdicts_by_system ? said("By system:", ended(overview.verdicts_by_system)) : null,
     differing ? said(`${differences.name}:`, ...prose(differing)) : null,
-    overview.separate_tests ? said("By chance:", overview.separate_tests) : null,
   ].filter(Boolean));
 
   for (const [what, known] of [["Errors", total("errors") != null], ["Tokens generated", tokens.total != null], ["Tokens read", read.total != null], ["Wall clock", clock.total != null]]) if (!known) unanswered(what, "not logged");
@@ -432,10 +432,11 @@
     answer("By attack vector", "vectors", reach("attack vector")));
 
   const took = [heads.seconds, (r) => mark(lacks(r) || r.lacks_seconds, number(r.seconds == null || r.seconds < 10 ? r.seconds : Math.round(r.seconds))), "n"];
+  const of_agent = ["money", "logged_money"].filter((key) => triage.agents.some((r) => r[key])).map((key) => [head(key), (r) => (r[key] ? amount(r[key], lacks(r)) : "–"), "n"]);
   const acts = ["traces", (r) => mark(r.lacks_traces && !overview.few_lacking, number(r.traces)), "n"];
   const alone = triage.agents.length === 1 && triage.tools.length > 1; // a table of one agent compares nothing
   const [columns, rows] = alone ? [[["tool", (r) => r.tool || "not named"], acts, ...least("calls", "errors", "retries", "loops"), ...empty, took], triage.tools]
-    : [[["agent", (r) => r.agent], acts, ...least("events", "actions", "calls", "errors", "retries", "loops", "tokens"), took], triage.agents];
+    : [[["agent", (r) => r.agent], acts, ...least("events", "actions", "calls", "errors", "retries", "loops", "tokens"), took, ...of_agent], triage.agents];
   const of = (some, every) => [(r) => (r[every] ? `${number(r[some])} of ${number(r[every])}` : "–"), "n"];
   const by_kind = [["kind of task", (r) => r.kind], ["agent", (r) => r.agent], ["traces", ...of("traces", "of_traces")], ["succeeded", ...of("succeeded", "of_known")], ["succeeded without it", ...of("others_succeeded", "of_others")]];
   const shares = sides ? sides.heads.map((head, i) => [`in ${head}`, (r) => (r.of_sides.length ? percent(r.of_sides[i] / triage.sides[i]) : "–"), "n"]) : [];

@@ -262,6 +262,7 @@ class Tree:
       planned: ids of the model calls that are, or are inside, a plan.
       inside_tool: ids of the spans inside a tool, with no agent between.
       money_inside: of a tool, what the tools cost that it holds.
+      embedded: of a tool, the tokens that each model of embeddings read for it, in it or as itself.
       called_as: of an agent, the tool span that is its spawn, "" for none; of such a tool, the one around it.
       handed_to: the agent span that each hand-off started.
       first, last: of an agent span in a chain of hand-offs, the first of the chain; of that one, the last.
@@ -299,6 +300,8 @@ class Tree:
         self.last: dict[str, str] = {}
         self.callers: dict[str, str] = {}
         self.money_inside: dict[str, float] = {}
+        self.embedded: dict[str, dict[str, int]] = {i: {of[0]: of[1]} for i, span in self.spans.items()
+                                                    if (of := span.embedded)[1]}  # fmt: skip
         if rules is not Rules.STATED:
             self._apply_rules()
         self.owner = self._nearest(Kind.AGENT)
@@ -482,6 +485,9 @@ class Tree:
                 outer = self.parent[outer]
             if (money := self.spans[span_id].money) is not None:
                 self.money_inside[outer] = self.money_inside.get(outer, 0.0) + money
+            for model, read in self.embedded.pop(span_id, {}).items():
+                of = self.embedded.setdefault(outer, {})
+                of[model] = of.get(model, 0) + read
         self._drop(dropped)
 
     def _find_givers(self) -> None:

@@ -86,7 +86,8 @@ def write_events(record: TraceRecord, tree: Tree, root: str) -> Written:
     record.repeated += sum(span.again for span in spans)
     record.unknown = [(span.unknown, span.place) for span in spans if span.unknown and span.kind is Kind.OTHER]
     record.unlike_counts = [(span.unlike_counts, span.place) for span in spans if span.unlike_counts]
-    record.embedded = [(*span.embedded, span.place) for span in spans if span.embedded[1]]
+    several = ((tree.spans[span_id].place, of) for span_id, of in tree.embedded.items() if len(of) > 1)
+    record.embedded = [(model, read, place) for place, of in several for model, read in of.items()]
     if tree.open is not None:
         what = "agent's span" if tree.parent[tree.open.id] else "root span"
         record.open = f"the {what} {excerpt(tree.open.name or tree.open.id)} has no end"
@@ -383,6 +384,8 @@ class _Writer:
             inside = tree.money_inside.get(span.id)
             columns["money"] = span.money if inside is None else (span.money or 0.0) + inside
             columns |= {"tool": span.name} | span.columns
+            if len(embedded := tree.embedded.get(span.id, {})) == 1:
+                ((columns["model"], columns["input_tokens"]),) = embedded.items()
             return team.tool_call(agent, event_id, span.place, call=call, **columns)
         if act is _Act.SPAWN and tree.kind[span.id] is Kind.HANDOFF:
             return team.spawn(agent, event_id, to, span.place, **columns)

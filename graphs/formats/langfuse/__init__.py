@@ -321,11 +321,11 @@ def _records(trace: str, parts: _Parts, beside: Roots, askers: frozenset[str]) -
     record.sources = list(files)
     record.beside = {file: holds == _SCORED for file, holds in files.items() if holds != _OBSERVED}
     absent = _absent(parts, trace)
+    record.metadata, record.total_money, record.system = parts.metadata or {}, parts.money, parts.system
     try:
         spans = order_by_start(map(span_of, parts.stated.values()), trace, "startTime")
         roots = (parts.stated[span.id].system for span in spans if span.parent not in parts.stated)
-        record.system = parts.system or next(roots, None) or ""
-        record.metadata, record.total_money = parts.metadata or {}, parts.money
+        record.system = record.system or next(roots, None) or ""
         settle_agents(spans, askers)
         are_all = all(problem.field != "scores" for problem in absent)
         written = write_spans(record, spans, "workflow", ("id", "parentObservationId"), beside=beside)
@@ -334,6 +334,7 @@ def _records(trace: str, parts: _Parts, beside: Roots, askers: frozenset[str]) -
         parts.scores.set_rewards(written, are_all=are_all)
     except TraceError as error:
         yield error.problem
+        yield record.without_events()
         return
     yield record
     yield from absent

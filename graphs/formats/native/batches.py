@@ -8,12 +8,14 @@ columns at once (`graphs.formats.native.columns`). A trace in which something is
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from graphs.errors import Problem, TraceError
@@ -21,7 +23,7 @@ from graphs.formats.native.columns import Decoded, columns
 from graphs.formats.native.records import from_wire
 from graphs.formats.native.slim import SlimDecoder, shallow_brackets
 from graphs.formats.native.structs import edges_of, events_of
-from graphs.formats.native.wire import EXTENSION_KEYS, TOP_LEVEL_EXTENSION, Trace, clocks_apart, state_numbers
+from graphs.formats.native.wire import DECODER, EXTENSION_KEYS, TOP_LEVEL_EXTENSION, Trace, clocks_apart, state_numbers
 from graphs.problem_log import MOST_LISTED
 from graphs.reading.encodings import is_utf8
 from graphs.reading.json_problems import JSON_ERRORS, brief_kind, json_problem, not_utf8, untyped
@@ -36,6 +38,10 @@ __all__ = ["BATCH_BYTES", "Faults", "Record", "read_records"]
 
 BATCH_BYTES = 2 << 20
 """Text whose traces become columns at once: enough that calls of NumPy do not count, little enough for the caches."""
+
+
+_HEADING = frozenset({"trace_id", "task_id", "group", "system", "rewards", "metrics"})
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Faults:
@@ -171,11 +177,11 @@ def _without_foreign_keys(problem: Problem, record: Record) -> list[TraceRecord 
     """
     document = untyped(record.data) if _concerns_extension(problem) else None
     if not isinstance(document, dict) or any(key in document for key in TOP_LEVEL_EXTENSION):
-        return [problem]
+        return [problem, *_unread(problem, record)]
     foreign: list[TraceRecord | Problem] = []
     while True:
         if not _concerns_extension(problem):
-            return [problem]
+            return [problem, *_unread(problem, record)]
         key = _key_of_event(problem)
         expected = f"{problem.expected}; {key!r} is left out of this trace"
         foreign.append(dataclasses.replace(problem, kind="foreign-key", expected=expected))
@@ -190,6 +196,17 @@ def _without_foreign_keys(problem: Problem, record: Record) -> list[TraceRecord 
             return [*foreign, from_wire(trace, record.source.name, record.line, record.offset)]
         except TraceError as error:
             problem = error.problem
+
+
+def _unread(problem: Problem, record: Record) -> Iterator[TraceRecord]:
+    """What counts of a refused trace, where it can be decoded without events: its system and its outcomes."""
+    for kept in (_HEADING, _HEADING - {"rewards"}) if problem.trace else ():
+        with contextlib.suppress(TraceError, *JSON_ERRORS):
+            stated = {name: value for name, value in _MEMBERS.decode(record.data).items() if name in kept}
+            trace = decoded(DECODER, msgspec.json.encode({**stated, "events": []}))
+            state_numbers(trace)
+            yield from_wire(trace, record.source.name, record.line, record.offset).without_events()
+            return
 
 
 def _concerns_extension(problem: Problem) -> bool:

@@ -64,7 +64,7 @@ def read(sources: Sequence[Source], attach_orphans: bool = False) -> Iterator[Tr
                 file, line, offset = document.place
                 place = Place(file, line, source.data.find(document.raw, offset))  # a line may be indented
                 for item in items(Document(document.raw, place)):
-                    yield from log.take(_add, item)
+                    yield from log.take(_add, item, item.resource if item.is_span else {})
             except TraceError as error:
                 yield error.problem
         source.release()

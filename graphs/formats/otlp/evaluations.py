@@ -20,9 +20,17 @@ from graphs.formats.common.team_writing import Written
 from graphs.formats.otlp.dialects import BadAttribute, plain_or_text
 from graphs.formats.otlp.wire import Attributes, is_text, number
 from graphs.reading.documents import Place
-from graphs.traces.record import BY_PEOPLE, Word
+from graphs.traces.record import BY_PEOPLE, TraceRecord, Word
 
-__all__ = ["RESULT", "STEP", "Evaluation", "inference_evaluations", "place_evaluations", "result_evaluation"]
+__all__ = [
+    "RESULT",
+    "STEP",
+    "Evaluation",
+    "inference_evaluations",
+    "place_evaluations",
+    "result_evaluation",
+    "state_outcome",
+]
 
 RESULT = "gen_ai.evaluation.result"
 STEP = "event_reward"
@@ -144,14 +152,24 @@ def place_evaluations(written: Written, evaluations: Sequence[Evaluation], respo
                 shown = f"{evaluation.name!r} {evaluation.score!r}"
                 record.unsettle("", evaluation.name, shown, expected, evaluation.place)
         else:
-            channel = evaluation.channel or _channel(evaluation.name)
-            if evaluation.by_person:
-                record.metrics[BY_PEOPLE.format(channel)] = 1.0
-            if isinstance(evaluation.score, str):
-                record.state_word(channel, evaluation.score, evaluation.name, evaluation.place)
-            else:
-                record.state_reward(channel, evaluation.score, evaluation.name, evaluation.place)
+            state_outcome(record, evaluation)
     _place_steps(written, steps)
+
+
+def state_outcome(record: TraceRecord, evaluation: Evaluation) -> None:
+    """Write an evaluation of the whole trace as a reward channel.
+
+    Args:
+      record: of the trace.
+      evaluation: of it.
+    """
+    channel = evaluation.channel or _channel(evaluation.name)
+    if evaluation.by_person:
+        record.metrics[BY_PEOPLE.format(channel)] = 1.0
+    if isinstance(evaluation.score, str):
+        record.state_word(channel, evaluation.score, evaluation.name, evaluation.place)
+    else:
+        record.state_reward(channel, evaluation.score, evaluation.name, evaluation.place)
 
 
 def _channel(name: str) -> str:

@@ -15,7 +15,7 @@ from graphs.formats.common.team_writing import structure_alone
 from graphs.formats.common.trace_metadata import words_of
 from graphs.formats.otlp.evaluations import Evaluation
 from graphs.formats.otlp.spans import TracedSpan
-from graphs.formats.otlp.traces import build
+from graphs.formats.otlp.traces import build, unread
 from graphs.formats.otlp.wire import Attributes
 from graphs.reading.documents import Place
 from graphs.text import counted, excerpt
@@ -49,16 +49,19 @@ class Gathering:
         self.resources: dict[str, Attributes] = {}  # of root spans, by trace
         self.loose: list[Evaluation] = []  # of a response, without a trace id
         self.stated: dict[str, Stated] = {}  # by trace
-        self.refused: set[str] = set()
+        self.refused: dict[str, tuple[Problem, Attributes]] = {}  # by trace, with the resource of what is refused
 
-    def take(self, add: Callable[[Gathering, T], None], item: T) -> Iterator[Problem]:
+    def take(
+        self, add: Callable[[Gathering, T], None], item: T, resource: Attributes | None = None
+    ) -> Iterator[Problem]:
         """Let `add` take a record in; its problem, if it is the first of its trace or names none."""
         try:
             add(self, item)
         except TraceError as error:
             if error.problem.trace not in self.refused:
                 yield error.problem
-            self.refused |= {error.problem.trace} - {""}
+            if error.problem.trace:
+                self.refused.setdefault(error.problem.trace, (error.problem, resource or {}))
 
     def add_span(self, trace: str, span: TracedSpan) -> None:
         self.spans.setdefault(trace, []).append(span)
@@ -72,9 +75,10 @@ class Gathering:
         yield from self._place_loose()
         unknown, without_events = Counter[str](), dict[str, list[TraceRecord]]()  # by file, traces
         beside, askers = roots_of(self.spans.values(), Rules.CLOCKS), asking_nodes(self.spans.values())
-        for trace in list(self.spans):
-            spans, evaluations = self.spans.pop(trace), self.evaluations.pop(trace, [])
+        for trace in dict.fromkeys((*self.spans, *self.refused)):
+            spans, evaluations = self.spans.pop(trace, []), self.evaluations.pop(trace, [])
             if trace in self.refused:
+                yield self._unread(*self.refused[trace], spans, evaluations)
                 continue
             if not any(span.known for span in spans):
                 unknown[spans[0].place.file] += 1
@@ -84,6 +88,7 @@ class Gathering:
                 record = build(trace, spans, evaluations, self.format, beside=beside, askers=askers)
             except TraceError as error:
                 yield error.problem
+                yield self._unread(error.problem, {}, spans, evaluations)
                 continue
             record.metadata = words_of(self.resources.pop(trace, {}))
             if record.ids:
@@ -101,9 +106,15 @@ class Gathering:
             expected = f"a trace with a model call, a tool or an agent started by another{structure_alone(empty)}"
             yield Problem("no-events", file, 0, "spans", counted(len(empty), "trace") + " of structure only", expected)
             yield from (record.without_events() for record in empty)
-        for trace, evaluations in self.evaluations.items():
-            if trace not in self.refused:
-                yield _orphan(evaluations[0], trace)
+        yield from (_orphan(evaluations[0], trace) for trace, evaluations in self.evaluations.items())
+
+    def _unread(
+        self, problem: Problem, resource: Attributes, spans: list[TracedSpan], evaluations: list[Evaluation]
+    ) -> TraceRecord:
+        """What counts of a refused trace: its system, its metadata and its outcome."""
+        record = unread(problem, spans, evaluations, self.format, resource)
+        record.metadata = words_of(self.resources.pop(problem.trace, resource))
+        return record.without_events()
 
     def _place_loose(self) -> Iterator[Problem]:
         """Give evaluations that name only a response to the trace with that response."""

@@ -9,9 +9,10 @@ team.
 from __future__ import annotations
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
+from graphs.errors import Problem
 from graphs.event_types import EdgeType, EventType
 from graphs.formats.common.graph_nodes import keep_agents
 from graphs.formats.common.input_tokens import read_counts
@@ -19,14 +20,15 @@ from graphs.formats.common.order_of_time import in_any_files, placed_starts
 from graphs.formats.common.span_tree import NO_ROOTS, Kind, Roots, Rules, Span, Tree
 from graphs.formats.common.team import Team
 from graphs.formats.common.team_writing import Written, write_events
-from graphs.formats.otlp.evaluations import Evaluation, place_evaluations
+from graphs.formats.otlp.evaluations import Evaluation, place_evaluations, state_outcome
 from graphs.formats.otlp.marks import EDGE, END, EVENT, PREFIX, is_of_trace
 from graphs.formats.otlp.spans import Marks, TracedSpan
+from graphs.formats.otlp.wire import Attributes, is_text
 from graphs.reading.files import model_names
 from graphs.traces.record import Agent, TraceRecord
 from graphs.traces.schema import EVENT_EVIDENCE, SCHEMA_VERSION, TEXT_COLUMNS
 
-__all__ = ["CALL_TYPES", "build"]
+__all__ = ["CALL_TYPES", "build", "unread"]
 
 CALL_TYPES = (EventType.ORCHESTRATOR_DECISION, EventType.MESSAGE, EventType.AGGREGATE, EventType.STOP)
 """Types that a model call can have."""
@@ -108,6 +110,30 @@ def build(
     return record
 
 
+def unread(
+    problem: Problem, spans: Sequence[TracedSpan], evaluations: Iterable[Evaluation], format: str, resource: Attributes
+) -> TraceRecord:
+    """The system and the outcome of a trace that is refused, as far as what was read of it tells.
+
+    Args:
+      problem: why it is.
+      spans: those that could be read.
+      evaluations: of the trace.
+      format: what it was read as.
+      resource: that of the span which could not be read; empty where all could.
+    """
+    record = TraceRecord(problem.trace, problem.trace, problem.file, problem.line, format=format)
+    lost = resource.get("service.version")
+    systems = {str(span.marks["system"]) for span in spans if span.marks.get("system")}
+    systems = systems or ({_release(spans), str(lost) if is_text(lost) else ""} - {""})
+    record.system = systems.pop() if len(systems) == 1 else ""
+    roots = {"", *(span.id for span in spans if not span.parent)}
+    for evaluation in (*(one for span in spans for one in span.evaluations), *evaluations):
+        if evaluation.span in roots and not (evaluation.response_id or evaluation.event):
+            state_outcome(record, evaluation)
+    return record
+
+
 def _traced(tree: Tree) -> list[TracedSpan]:
     """The spans in the order of the log."""
     return [span for span in map(tree.spans.__getitem__, tree.rank) if isinstance(span, TracedSpan)]
@@ -124,7 +150,7 @@ def _trace_marks(trace: str, spans: list[TracedSpan]) -> dict[str, Any]:
     return found
 
 
-def _release(spans: list[TracedSpan]) -> str:
+def _release(spans: Sequence[TracedSpan]) -> str:
     """The version of the service that the team begins in, else that of the root span, else the one that all services
     have; "" without one.
 

@@ -12,7 +12,7 @@ from graphs.reading.tables.likely_columns import likely_column
 from graphs.text import excerpt, printable
 
 __all__ = [
-    "INDEX", "columns_option", "listed_names", "proposal", "proposes", "table_without",
+    "INDEX", "columns_option", "is_no_log", "listed_names", "proposal", "proposes", "table_without",
 ]  # fmt: skip
 
 _EXPORTS = {
@@ -27,6 +27,7 @@ _NO_LOGS = (
     ("sides", "--sides", {"trace", "side"}, set[str]()),
 )
 """Tables that options read: what they hold, the option, their columns, and others that they may have."""
+_NO_LOG = ", which is no log"
 INDEX = frozenset({"", "Unnamed: 0", "__index_level_0__"})
 """Names under which pandas writes the numbers of its rows, which say nothing."""
 _IN = "in --columns"
@@ -93,7 +94,7 @@ def table_without(head: bytes, known: Mapping[str, Collection[str]]) -> tuple[st
             return f"a table of {what}", "the same as JSON or JSON lines, in which the service exports them, too"
     for of, option, must, may in _NO_LOGS:
         if must <= set(names) <= must | may:
-            return f"a table of {of}, which is no log", f"{option} FILE, which reads it, or another folder"
+            return f"a table of {of}{_NO_LOG}", f"{option} FILE, which reads it, or another folder"
     in_any_case = {name for listed in known.values() for name in listed}
     if len(names) < 2 or any(len(name) > _LONGEST_NAME for name in names):
         return None
@@ -107,6 +108,11 @@ def table_without(head: bytes, known: Mapping[str, Collection[str]]) -> tuple[st
         cells = first_rows(lines) if separator == "," and lines[0][:1] != "{" else {}
         lacks.append(_naming(missing, names, column_of, known, cells))
     return (f"a table with the columns {excerpt(listed_names(names))}", "; ".join(lacks)) if lacks else None
+
+
+def is_no_log(what: str) -> bool:
+    """Whether `table_without` says of a table that an option reads it: in a folder of logs it is no fault."""
+    return what.endswith(_NO_LOG)
 
 
 def _keys_of_rows(lines: list[str]) -> list[str]:

@@ -41,7 +41,7 @@ from graphs.text import WITHOUT_ROW, counted, excerpt, near_names, printable
 from graphs.traces.limits import DEFAULT, Limits
 from graphs.traces.missing_names import is_missing_name
 from graphs.traces.part import Heading, Part
-from graphs.traces.record import BY_PEOPLE, UNSETTLED, WORDED, TraceRecord
+from graphs.traces.record import BEFORE_PEOPLE, BY_PEOPLE, UNSETTLED, WORDED, TraceRecord
 
 __all__ = ["Join"]
 
@@ -372,11 +372,13 @@ class Join:
             trace.rewards.pop(self.channel, None)
             trace.sole = None
         elif name in self.rewards:
+            by_people, before = BY_PEOPLE.format(self.channel), BEFORE_PEOPLE.format(self.channel)
+            kept = trace.metrics.get(before, None if by_people in trace.metrics else trace.rewards.get(self.channel))
             trace.rewards[self.channel] = self.rewards[name]
-            of_log = WORDED.format(self.channel, ""), BY_PEOPLE.format(self.channel)
+            of_log = WORDED.format(self.channel, ""), by_people, before
             trace.metrics = {key: one for key, one in trace.metrics.items() if not key.startswith(of_log)}
             if name in self.rated:
-                trace.metrics[BY_PEOPLE.format(self.channel)] = 1.0
+                trace.metrics |= {by_people: 1.0} | ({} if kept is None else {before: kept})
             if name in self.words:
                 trace.metrics[WORDED.format(self.channel, self.words[name])] = 1.0
 

@@ -166,7 +166,7 @@ def test_latex_of_training_has_the_marks_and_the_words_of_the_screen(tmp_path: P
         for text in tables.values()
     )
     assert r"mine:b & 0.2 at edge \\" in tables["rate"] and "at edge: the smallest or" in tables["rate"]
-    assert "averaged over the budget, median over seeds; share: (J~$-$~J$_0$)~/~(J*~$-$~J$_0$)" in tables["area"]
+    assert "averaged over the budget, median over seeds; share: $(J - J_0) / (J^* - J_0)$" in tables["area"]
     assert r"rloo & 1.000 (1.000 to 1.000) \\" in tables["final"] and "interval" in tables["final"]
     less = tables["area-less-that-of-rloo"]
     assert less.startswith("Area under the learning curve, less rloo's (t, groups of 4, ")
@@ -349,6 +349,9 @@ def test_each_own_method_has_a_sentence_of_where_it_differs_most() -> None:
     (same,) = to_write([row._replace(value=0.2) for row in rows])[:-1]
     assert " is 0.2 for mine:a and 0.2 for rloo. " in same
     assert ". Conditions: one, groups of 2. Both are equal in both conditions. Source: `" in same
+    lacking = [row._replace(value=math.nan, why="left out") if row.method == "mine:a" else row for row in rows]
+    (partly,) = to_write([row._replace(group_size=4, value=0.2) for row in rows[:4]] + lacking[:4])
+    assert "in both conditions. mine:a has no number in 2 of 4 conditions, groups of 2. Source" in partly  # was unsaid
     own_first = to_write(sorted(rows, key=lambda row: ":" not in row.method))
     assert [re.findall(r"for (\S+?)\.? ", line)[:2] for line in own_first] == [["mine:a", "rloo"], ["mine:b", "rloo"]]
     (last,) = to_write([row for row in rows if ":" not in row.method and row.world == "one"])
@@ -375,24 +378,41 @@ def test_a_difference_of_training_is_no_finding_where_none_was_tested() -> None:
 
     told = sentence(6)
     told = re.sub(r" \([^()]* to [^()]*\)", "", told)
-    assert " is 0.650 for mine:a and 0.750 for rloo. It is the median over seeds. The median of the " in told
-    assert " differences by seed is -0.050. No test was possible: with 2 " in told
-    assert (
-        "distinct comparisons the signed-rank test takes 7 seeds, this run has 6. Conditions: pivotal, groups of 4. "
-        in told
-    )
+    stated = "The median share (J − J₀) / (J* − J₀), averaged over the budget, is 0.650 for mine:a and 0.750 for rloo, "
+    assert f"{stated}both at rate 0.4. The median difference is -0.050. No test was possible: with 2 distinct " in told
+    assert "comparisons the signed-rank test takes 7 seeds, this run has 6. Conditions: pivotal, groups of 4. " in told
     assert (
         "the difference is largest there, which its interval does not allow for. mine:a has the larger number in 0 "
         in told
     )
     assert " and the smaller in 2 of 2 conditions, decided in 0 and 0 (p < 0.05). At the other end, additive, " in told
-    assert "The rates of rloo and " in told
-    assert " and mine:a are at the edge of those tried. " in told
-    tested = (
-        ". The signed-rank test over seeds has p < 0.05 after Holm's correction. Holm's correction is over 2 distinct "
-    )
-    assert f"{tested}comparisons: methods that are equal but for rounding count once on a task. " in sentence(12)
+    assert ", the difference is -0.025. Both rates are at the edge of those tried. " in told
+    assert "), p = 0.000977 (signed-rank, Holm over 2 comparisons). Conditions: " in sentence(12)
     assert " of 2 conditions, decided in 0 and 2 (p < 0.05). " in sentence(12)
+
+
+def test_of_unlike_rates_the_sentence_has_the_difference_and_those_at_one_rate() -> None:
+    """It had no word of the rates, no difference, and nothing of what `--common-rates` had trained."""
+    one = {"start": 0.0, "optimum": 1.0, "final_return": 0.9, "events_to_90": 30.0, "cosine": 1.0, "entropy": 0.5,
+           "teaching": 1.0, "task": "pivotal"}  # fmt: skip
+    compared = cells([
+        one | {"signal": name, "seed": seed, "learning_rate": rate, "mean_return": best + seed / 100,
+               "at_rates": {0.2: one | {"mean_return": 0.5 + low * (1 + seed)}, 0.4: one | {"mean_return": 0.6}}}
+        for name, rate, best, low in (("rloo", 0.8, 0.5, 0.0), ("mine:a", 0.4, 0.7, 0.01)) for seed in range(9)
+    ])  # fmt: skip
+    caveats = _caveats(compared, TrainingSettings(), (0.2, 0.4, 0.8))
+    numbers = of_run(of_training(compared, 4, (0.2, 0.4, 0.8)), "train", lambda n: {}, caveats=caveats)
+    (told,) = to_write(numbers)
+    assert re.sub(r" \([^()]* to [^()]*\)", "", told).startswith(
+        "The median share (J − J₀) / (J* − J₀), averaged over the budget, is 0.740 for mine:a at rate 0.4 and 0.540 "
+        "for rloo at rate 0.8. The median difference is +0.200, p = 0.00391 (signed-rank, Holm over 1 comparison). The "
+        "rates differ, which may be why. With both at rate 0.2 it is +0.050, p = 0.00391, at rate 0.4 it is 0, p = 1 "
+        "(signed-rank, Holm over 1 comparison). Conditions: pivotal, groups of 4. The rate of rloo is at the edge of "
+        "those tried. In brackets "
+    )
+    kept = table_of(numbers).to_pylist()
+    p_values = [row for row in kept if row["quantity"].startswith("p") and row["method"] == "mine:a"]
+    assert len(p_values) == 3 and all("Holm's correction" in row["caveats"] for row in p_values)  # no row said so
 
 
 def test_a_ratio_compares_conditions_of_unlike_scale_and_both_directions_are_told() -> None:
@@ -451,7 +471,9 @@ def test_a_difference_on_fewer_traces_says_so() -> None:
     own = one._replace(method="mine:a", value=0.0806, n=8_000, shown="0.0806 (0.006)")
     less = own._replace(value=-0.0112, less="rloo", n=800, shown="-0.0112 (0.003)")
     (told,) = to_write([one, own, less])
-    assert "and 0.0947 (0.003) for rloo. The difference is -0.0112 (0.003) on the 800 traces of both. " in told
+    noise = "An offset of all advantages counts as noise"  # one's own baseline had none of its SNR, and no word why
+    stated = f"and 0.0947 (0.003) for rloo. {noise}. The difference is -0.0112 (0.003) on the 800 traces of both. "
+    assert stated in told
     assert "Counted: 8,000 decisions for mine:a and 40,000 decisions for rloo. In brackets" in told
     (alike,) = to_write([one, own._replace(n=40_000), less._replace(n=4_000)])
     assert "The difference is -0.0112 (0.003). " in alike and "Counted: 40,000 decisions. In brackets" in alike
@@ -570,8 +592,8 @@ def _is_of_the_rows(sentence: str, rows: list[dict[str, Any]], bench: str) -> No
         if numbers[method]["independent"] is not None:
             assert f"{numbers[method]['independent']:,}" in about and f"{numbers[method]['n']:,}" in about
     (last, first) = (method for _, method in told)
-    less = [row for row in of if (row["method"], row["less"]) == (last, first) and row["mark"] in (None, "", "*")]
-    differs = "The median of the differences by seed is " if bench == "train" else "The difference is "
+    less = [row for row in of if (row["method"], row["less"]) == (last, first) and "‡" not in (row["mark"] or "")]
+    differs = "The median difference is " if bench == "train" else "The difference is "
     assert (differs in sentence or "Both are equal but for rounding" in sentence) == bool(less)
     if less and "Both are equal" not in sentence:
         found = re.search(differs + r"([+-]?[\d.]*\d)", sentence)
@@ -633,12 +655,12 @@ SAID = {
         "": "exact numbers, by enumeration of all batches, without draws; ",
         "first": "stop-rewards: The lead stops or asks the worker, up to twice;",
         ".*": "(groups of 3)",
-        "bias": r"$|$E g~$-$~$\nabla$J$|$~/~$|$$\nabla$J$|$, the distance of the mean gradient",
-        "variance": r"times the runs of a batch, over $|$$\nabla$J$|$$^2$",
+        "bias": r"$|\mathrm{E}\,g - \nabla J| / |\nabla J|$, the distance of the mean gradient",
+        "variance": r"times the runs of a batch, over $|\nabla J|^2$",
     },
     "truth": {
         ".*": "groups of 8, topology swarm, agents 5, events 30, traces 320, seed 0",
-        "slope.*": r"of the advantage on the true increment, $\Sigma$ A D~/~$\Sigma$ D$^2$",
+        "slope.*": r"of the advantage on the true increment, $\sum A D / \sum D^2$",
         "slope less.*": "over the decisions that both answer",
     },
     "snr": {

@@ -140,6 +140,7 @@ def test_claims_whose_presence_follows_the_events_type_are_left_out_by_name() ->
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::credit.ledger.RefusedClaimWarning")
 def test_what_cannot_be_a_control_variate_is_left_out_by_name(worlds: dict[str, Enumerated]) -> None:
     world = worlds["spawn-and"]
     off = world.claim(np.ones(world.n), source="critic", centred=False)
@@ -176,6 +177,7 @@ def by_decision(world: Enumerated, advantage: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::credit.ledger.RefusedClaimWarning")
 def test_an_exact_removal_claim_under_the_whole_total_teaches_one_decision_only() -> None:
     """Gradient (0, .125) where the truth is (.125, .125)."""
     world = decisions(2)

@@ -63,6 +63,7 @@ def composed(columns: dict[str, Any], name: str, options: dict[str, Any]) -> tup
     return credit.compose(graph, reward, [claim], event_reward=rows.event_reward), rows
 
 
+@pytest.mark.filterwarnings("ignore::credit.ledger.RefusedClaimWarning")
 @pytest.mark.filterwarnings("ignore:'event_reward'")
 @pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize(("name", "options"), COMPOSED, ids=[f"{n}-{o}" for n, o in COMPOSED])

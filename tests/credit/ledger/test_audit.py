@@ -328,8 +328,11 @@ def test_a_return_without_values_of_states_is_refused() -> None:
     """Its differences pay the whole outcome to the last action, whoever earned it."""
     graph, reward, rows = credit.from_columns(group=[0] * 4, trace=list("aabb"), reward=[1.0, 1, 0, 0], tokens=[1] * 4)
     for claim in (credit.discounted_return(graph, reward), credit.run(rows, "puppeteer", discount=1.0)):
-        ledger = credit.compose(graph, reward, [claim])
+        why = f"1 of 1 claim refused, so no action has an entry: '{claim.source}' .* it has no values of states"
+        with pytest.warns(credit.ledger.RefusedClaimWarning, match=why) as told:
+            ledger = credit.compose(graph, reward, [claim])
         assert "it has no values of states" in ledger.refused[claim.source] and not ledger.claims
+        assert [one.filename for one in told] == [__file__]
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -160,3 +161,24 @@ def test_what_a_frozen_agent_did_in_between_is_the_environments(lambda_: float) 
     assert ledgers[0].explained == ledgers[1].explained
     off = credit.compose(graph, 2 * reward, [credit.gae(graph, reward, value=value, lambda_=lambda_)])
     assert "'gae' adds up to 1 in trace 0, whose return is 2" in off.other_rewards["gae"]
+
+
+def test_the_page_says_which_methods_state_the_errors_that_reconcile_needs() -> None:
+    """`gae` and `coma` were refused by a rule whose page said nothing of errors."""
+    columns = {"group": [0] * 8, "trace": [*"aabbccdd"], "turn": [0, 1] * 4, "reward": np.repeat([1.0, 0, 1, 0], 2)}
+    branch = {"context": ["q", None] * 4, "node": ["m", "a", "m", "b", "n", "c", "n", "d"]}
+    numbers = {"value": [0.5, 0.7] * 4, "q_value": [0.6, 0.4] * 4, "target_value": [0.5] * 8}
+    graph, reward, rows = credit.from_columns(**columns, evidence=branch | numbers)
+    error = np.full(graph.num_events, 0.1, np.float32)
+    by = {"value": rows.evidence["value"], "value_stderr": error}
+    claims = {name: credit.run(rows, name) for name in ("c3", "gae", "coma")}
+    claims |= {"turn_baseline": credit.run(credit.from_columns(**columns)[2], "turn_baseline")}
+    claims |= {"critic": credit.critic(graph, reward, **by)}
+    claims |= {"claim": credit.claim(graph, error, estimand="increment", source="claim", stderr=error)}
+    without = {name for name, claim in claims.items() if not np.isfinite(claim.stderr[claim.valid]).all()}
+    page = " ".join(Path("docs/ledger.md").read_text().split())
+    assert without == {"gae", "coma"}
+    assert "`gae` and `coma` state none; `turn_baseline` and replayed `c3` do; `critic(value_st" in page
+    for name in without:
+        with pytest.warns(credit.ledger.RefusedClaimWarning, match="it states no error, and rule 'reconcile'"):
+            credit.compose(graph, reward, [claims[name]], rule=Reconcile())

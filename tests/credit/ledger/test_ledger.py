@@ -99,6 +99,7 @@ def test_events_without_a_claim_get_exactly_nothing_and_change_nothing(world) ->
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::credit.ledger.RefusedClaimWarning")
 def test_nobody_is_paid_twice(world) -> None:
     traces, truth, _ = world
     graph = traces.graph
@@ -125,7 +126,8 @@ def test_what_is_no_increment_is_refused_by_name(world) -> None:
     traces, truth, _ = world
     removal = claim(traces.graph, truth, estimand="effect", source="removal")
     normalised = credit.dr_mas(traces.graph, traces.reward)
-    ledger = compose(traces.graph, traces.reward, [removal, normalised, claim(traces.graph, truth)])
+    with pytest.warns(credit.ledger.RefusedClaimWarning, match="^1 of 2 claims refused: 'removal'"):
+        ledger = compose(traces.graph, traces.reward, [removal, normalised, claim(traces.graph, truth)])
     assert set(ledger.refused) == {"removal", "dr_mas"}
     assert "propensity" in ledger.refused["removal"]
 

@@ -52,7 +52,8 @@ def test_methods_that_need_no_evidence_are_no_claims_beside_others() -> None:
                 as_increment(graph, claim)
             except (NotComposableError, credit.CreditError):
                 continue
-            ledger = credit.compose(graph, reward, [by_evidence, claim], event_reward=event_reward)
+            with pytest.warns(credit.ledger.RefusedClaimWarning, match=f"1 of 2 claims refused: '{name}' "):
+                ledger = credit.compose(graph, reward, [by_evidence, claim], event_reward=event_reward)
             assert ledger.channels == ("gae",), (name, options)
             assert "values a place" in ledger.refused[name]
             alone = credit.compose(graph, reward, [claim], event_reward=event_reward)
@@ -71,7 +72,8 @@ def test_two_methods_of_one_value_have_one_vote(first: int) -> None:
     amount[rows.event] = np.random.default_rng(4).normal(size=len(rows.event))
     third = credit.claim(graph, amount, estimand="increment", source="third")
     claims = [pair[first], third, pair[1 - first]]
-    ledger = credit.compose(graph, reward, claims, event_reward=rows.event_reward)
+    with pytest.warns(credit.ledger.RefusedClaimWarning, match=r"1 of 3 claims refused: .* one evidence"):
+        ledger = credit.compose(graph, reward, claims, event_reward=rows.event_reward)
     alone = credit.compose(graph, reward, claims[:2], event_reward=rows.event_reward)
     assert ledger.channels == alone.channels == (pair[first].source, "third")
     assert "one evidence has one vote" in ledger.refused[pair[1 - first].source]

@@ -166,6 +166,7 @@ def test_levels_that_do_not_nest_and_claims_that_differ_within_a_unit_are_refuse
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::credit.ledger.RefusedClaimWarning")
 def test_coarse_claims_need_somewhere_to_go_and_a_source_has_one_level() -> None:
     graph, _ = batch()
     agents = increments(graph, np.asarray(graph.agent_ids) * 1.0, unit="agent")
@@ -224,6 +225,7 @@ def test_splitting_ones_work_does_not_raise_ones_part_of_the_prior() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::credit.ledger.RefusedClaimWarning")
 def test_shares_split_from_the_top_and_scores_below_them() -> None:
     graph, _ = batch()
     rng = np.random.default_rng(4)
@@ -283,6 +285,7 @@ def test_sources_that_disagree_or_agree_too_well_are_pointed_out() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::credit.ledger.RefusedClaimWarning")
 def test_a_return_is_taken_apart_as_it_was_computed() -> None:
     graph, _ = batch()
     rng = np.random.default_rng(7)

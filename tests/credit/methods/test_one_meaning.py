@@ -324,7 +324,8 @@ def test_an_effect_is_no_contrast_with_what_else_was_possible(method: str) -> No
     batch = columns(group=[0] * 3, trace=list("abc"), reward=[1.0, 0.0, 0.5], evidence=evidence)
     options = {"basis": "replays", "amount": "value", "evidence": ["counterfactual_reward"]}
     effect = credit.run(batch[2], method, **(options if method == "stop_credit" else {}))
-    ledger = credit.compose(batch[0], batch[1], [effect], propensity=batch[2].evidence["propensity"])
+    with pytest.warns(credit.ledger.RefusedClaimWarning, match="estimates an effect"):
+        ledger = credit.compose(batch[0], batch[1], [effect], propensity=batch[2].evidence["propensity"])
     assert effect.estimand == "effect" and "state estimand 'contrast'" in ledger.refused[method]
 
 

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import credit
+from credit.bias_in_log import on_log
+from credit.integrations import RowAdvantages
 from credit.method_summary import Summary
 from credit.methods.method_page import method_page
 from graphs.errors import MissingColumnWarning
@@ -128,3 +130,52 @@ def test_a_value_that_is_the_worth_of_the_choice_is_told_where_it_is_a_baseline(
         assert found == (said and method == "gae"), (method, options)
     beside = [one.method for one in credit.choose(rows.traces).trial.beside]
     assert ("gae --option lambda_=1" in beside) != said
+
+
+def _valued(kind: str) -> tuple[dict[str, list[Any]], np.ndarray]:
+    """Eight traces of two tasks, three actions each, and their values."""
+    draw = np.random.default_rng(2)
+    trace = np.repeat(np.arange(8), 3)
+    earned = np.array([1.0, 0, 0, 1, 0, 1, 1, 0])
+    earned = np.repeat([1.0, 0.0], 4) if kind == "of tasks that all traces solve or none" else earned
+    columns: dict[str, Any] = {"group": trace // 4, "trace": trace, "turn": np.tile(np.arange(3), 8)}
+    columns["reward"] = earned[trace]
+    value = earned[trace].copy()
+    if kind == "with later rewards":
+        columns["event_reward"] = draw.normal(size=24).astype(np.float32)
+        value += columns["event_reward"].reshape(8, 3)[:, ::-1].cumsum(1)[:, ::-1].ravel()
+    if kind == "each task once":
+        columns["group"] = trace
+    if kind == "but for one action":
+        value[4] += 0.01
+    if kind == "of the last action alone":
+        value[trace == np.roll(trace, -1)] = 0.5
+    return {name: column.tolist() for name, column in columns.items()}, value
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("the outcome", True), ("with later rewards", True), ("each task once", True), ("but for one action", False),
+     ("of the last action alone", False), ("of tasks that all traces solve or none", False)],
+)  # fmt: skip
+def test_a_value_that_is_what_its_trace_earned_is_told_where_it_is_a_baseline(kind: str, said: bool) -> None:
+    """`gae` at lambda_=1 was silent, and `unbiased` 1, though all advantages were 0."""
+    columns, value = _valued(kind)
+    evidence = {"value": value}
+    words = "value is what its own trace earned at every action"
+    for method, needs in (("gae", True), ("rloo", False)):
+        given = evidence if needs else {}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = RowAdvantages(method, **({"lambda_": 1.0} if needs else {}))(**columns, evidence=given)
+        assert any(words in str(warning.message) for warning in caught) == (said and needs)
+        if kind != "each task once":
+            assert ("credit/condition/unbiased" in result.metrics) != (said and needs)
+    with warnings.catch_warnings(action="ignore"):
+        _, _, rows = credit.from_columns(**columns, evidence=evidence)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        credit.run(rows, "gae", lambda_=1.0)
+    assert any(words in str(warning.message) for warning in caught) == said
+    with warnings.catch_warnings(action="ignore"):
+        assert on_log(rows.traces, "gae", options={"lambda_": 1.0}).unbiased is (None if said else True)

@@ -442,14 +442,20 @@ def test_tokens_of_a_cache_that_input_tokens_leave_out_are_told(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("price", "stated", "models"),
-    [("0.2", None, ["big"]), ("0.2", 0, []), ("2", None, []), ("", None, [])],
-)
-def test_a_price_for_cached_tokens_that_no_event_states_is_told(
-    price: str, stated: int | None, models: list[str], tmp_path: Path
+    ("price", "stated", "reads", "models"),
+    [
+        ("0.2", None, 300, ["big"]), ("0.2", 0, 300, []), ("2", None, 300, []), ("", None, 300, []),
+        ("0.2", None, 0, []), ("1.999", None, 1, []), ("0.2", None, None, []),
+    ],
+)  # fmt: skip
+def test_a_price_for_cached_tokens_that_no_event_states_is_told_where_it_can_matter(
+    price: str, stated: int | None, reads: int | None, models: list[str], tmp_path: Path
 ) -> None:
-    """All input cost as if none of it came from a cache, without a word."""
+    """All input cost as if none of it came from a cache, without a word; then of models that read nothing, too."""
     row = line("a", "q", 1.0, "big")
+    for event in row["events"]:
+        if "input_tokens" in event:
+            event["input_tokens"] = reads
     row["events"][3] |= {} if stated is None else {"cached_tokens": stated}
     read(tmp_path, row)
     (tmp_path / "prices.csv").write_text(f"model,input,output,cached_input\nbig,2,8,{price}\n")

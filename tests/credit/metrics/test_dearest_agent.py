@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from credit.cli import cli
+from credit.metrics.event_costs import read_prices
+from credit.page import Findings
+from credit.page.overview import overview
+from graphs.logs import read
 
-PRICES = "model,input,output\nbig,0,90\nsmall,0,1\n"
+PRICES = "model,tool,input,output,call\nbig,,0,90,\nsmall,,0,1,\nboth,,1,90,\n,web,,,0.01\n"
 
 
-def shown(folder: Path, *command: str, models: dict[str, str]) -> str:
-    """What a command prints of runs in which each agent, of its model, writes 100 tokens."""
+def shown(folder: Path, *command: str, models: dict[str, str], counts: dict[str, Any] | None = None) -> str:
+    """What a command prints of runs in which each agent, of its model, writes 100 tokens, or has these counts."""
     lines = []
     for number in range(8):
         events = [{"id": name, "type": "message", "agent": name, "model": model, "tokens": 100, "input_tokens": 0}
-                  for name, model in models.items()]  # fmt: skip
+                  | (counts or {}).get(name, {}) for name, model in models.items()]  # fmt: skip
         one = {"trace_id": f"t{number}", "task_id": f"q{number}", "events": events, "edges": []}
         lines.append(json.dumps(one | {"rewards": {"team": float(number % 2)}}) + "\n")
     (folder / "log.jsonl").write_text("".join(lines))
@@ -34,7 +39,7 @@ def test_the_agent_that_takes_most_of_the_money_is_in_the_head(tmp_path: Path) -
     """That a reviewer took 87 % of it stood in no line of the summary."""
     prices = ("--prices", str(tmp_path / "prices.csv"))
     said = shown(tmp_path, "summary", *prices, models=TEAM)
-    assert "\nWhat it costs:\n  98 % of the money at the given prices (0.072 of 0.0736) went to reviewer.\n" in said
+    assert "\nWhat it costs:\n  98 % of the money at the given prices (0.072 of 0.0736) went to reviewer, " in said
     work = said.partition("Work by agent\n")[2].splitlines()
     assert work[0].split()[-1] == "money"
     assert {row.split()[0]: row.split()[-1] for row in work[1:4]} == {
@@ -45,12 +50,82 @@ def test_the_agent_that_takes_most_of_the_money_is_in_the_head(tmp_path: Path) -
     assert [row.split()[-2:] for row in costs[1:5]] == [["98", "%"], ["1", "%"], ["1", "%"], ["100", "%"]]
 
 
+OF_PRICE = "a token of it (big) costs 90 times as much as one of the others (small); at their prices it would take {}"
+
+
+@pytest.mark.parametrize(
+    ("models", "counts", "why", "how"),
+    [
+        (TEAM, {}, "because of its model's price", OF_PRICE.format("33 %")),
+        (TEAM, {"reviewer": {"tokens": 500}}, "because of its model's price and its tokens", OF_PRICE.format("71 %")),
+        (
+            TEAM | {"reviewer": "small"},
+            {"reviewer": {"tokens": 500}},
+            "because of its tokens",
+            "a token of it costs as much as one of the others (small)",
+        ),
+        (  # more of what is dear: its tokens are other ones, its model is not dearer
+            dict.fromkeys(TEAM, "both"),
+            {"reviewer": {"tokens": 500, "input_tokens": 100}, "writer": {"tokens": 100, "input_tokens": 2000}},
+            "because of its tokens",
+            "a token of it costs as much as one of the others (both)",
+        ),
+        (TEAM, {"reviewer": {"tokens": 0, "type": "tool_call", "tool": "web"}}, "100 % of it for calls of tools", ""),
+    ],
+)
+def test_the_head_says_why_an_agent_takes_most_of_the_money(
+    models: dict[str, str], counts: dict[str, Any], why: str, how: str, tmp_path: Path
+) -> None:
+    """It named the reviewer, and not that its model cost 90 times as much with no more tokens."""
+    prices = ("--prices", str(tmp_path / "prices.csv"))
+    told = json.loads(shown(tmp_path, "summary", "--json", *prices, models=models, counts=counts))["findings"]
+    (found,) = (one for one in told if one["name"] == "What it costs")
+    assert found["lines"][0].endswith(f" went to reviewer, {why}.")
+    assert found["more"] == [f"A{how[1:]}."] * bool(how)
+
+
+def test_logged_cost_stands_beside_its_tokens(tmp_path: Path) -> None:
+    """Without a table nothing tells the price of a token from how many it takes."""
+    counts = {name: {"money": 1 + 8 * (name == "reviewer")} for name in TEAM}
+    said = shown(tmp_path, "summary", models=TEAM, counts=counts)
+    assert "% of the logged cost (72 of 88) went to reviewer, for 33 % of the tokens (big; others: small).\n" in said
+
+
 @pytest.mark.parametrize("models", [TEAM | {"reviewer": "small"}, {"writer": "small", "reviewer": "big"}])
 def test_money_that_is_spread_or_of_two_agents_is_no_finding(tmp_path: Path, models: dict[str, str]) -> None:
     said = shown(tmp_path, "summary", "--prices", str(tmp_path / "prices.csv"), models=models)
     assert "went to " not in said
 
 
+@pytest.mark.parametrize("priced", [True, False])
+def test_the_work_by_agent_has_its_money_for_programs_too(priced: bool, tmp_path: Path) -> None:
+    """It stood in the terminal alone."""
+    prices = ("--prices", str(tmp_path / "prices.csv")) if priced else ()
+    told = json.loads(shown(tmp_path, "summary", "--json", *prices, models=TEAM))["agents"]
+    paid = {"planner": 0.0008, "writer": 0.0008, "reviewer": 0.072} if priced else {}
+    assert {row["agent"]: row["money"]["total"] for row in told if "money" in row} == pytest.approx(paid)
+    traces = read(tmp_path / "log.jsonl")
+    on_page = overview(Findings.of(traces, {}, prices=read_prices(prices[1]) if priced else None))["triage"]["agents"]
+    assert [row.get("money") for row in on_page] == [row.get("money") for row in told]
+
+
 def test_without_money_there_is_no_column_of_it(tmp_path: Path) -> None:
     said = shown(tmp_path, "summary", models=TEAM).replace(str(tmp_path), "")
     assert "money" not in said and "went to " not in said
+
+
+def test_the_model_that_takes_the_money_in_some_traces_is_named(tmp_path: Path) -> None:
+    """ "65 % of the logged cost went to coder-backend": opus took 48 % of it all, in 55 of 240 runs."""
+    for dear, many in ((15.0, 2), (3.0, 2), (15.0, 8)):
+        lines = []
+        for number in range(8):
+            coder = ("big", dear) if number < many else ("mid", 3.0)
+            paid = {"lead": ("mid", 1.0), "coder": coder, "judge": ("mid", 1.0)}
+            events = [{"id": name, "type": "message", "agent": name, "model": model, "tokens": 9, "money": cost}
+                      for name, (model, cost) in paid.items()]  # fmt: skip
+            one = {"trace_id": f"t{number}", "task_id": f"q{number}", "events": events, "edges": []}
+            lines.append(json.dumps(one | {"rewards": {"team": float(number % 2)}}) + "\n")
+        (tmp_path / "log.jsonl").write_text("".join(lines))
+        said = CliRunner().invoke(cli, ["summary", str(tmp_path / "log.jsonl")], catch_exceptions=False).stdout
+        told = "\n  Of all, 47 % went to big of coder, in 2 of 8 traces.\n"
+        assert (told in said) == (dear == 15 and many == 2) and (" of coder, in " in said) == (told in said)

@@ -1,4 +1,4 @@
-"""Failures per call are told of all traces where the tasks that both sides ran have few of the calls."""
+"""Errors per call are told of all traces where the tasks that both sides ran have few of the calls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from credit.reports.tool_calls import ToolCalls
-from credit.sides.rates_per_call import compare_rates, shared_are_most
+from credit.sides.rates_per_call import compare_rates
 from credit.sides.tool_failures import failing_tools, tool_failures
 from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
@@ -23,7 +23,7 @@ def tickets(
 
     Args:
       rng: of chance.
-      rates: of failures per call: of each of three kinds, or [2, 3] of both sides.
+      rates: of errors per call: of each of three kinds, or [2, 3] of both sides.
       spread: how much tickets of a kind differ, as a part of what they can.
       moved: whether later tickets are of other kinds.
       more: how many times as many calls a run has after the release.
@@ -53,7 +53,6 @@ def tickets(
 def test_one_of_twenty_tools_that_did_not_change_is_told_at_most(world: dict[str, Any]) -> None:
     rng = np.random.default_rng(11)
     logs = [tickets(rng, **world) for _ in range(300)]
-    assert not any(shared_are_most(made, side, task) for _, made, side, task, _ in logs)
     told = np.mean([compare_rates(*log).row.stands_out for log in logs])
     assert told <= 0.05 + 2 * (0.05 * 0.95 / 300) ** 0.5, told
 

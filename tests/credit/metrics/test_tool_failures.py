@@ -20,7 +20,7 @@ from graphs.traces.assembling import assemble
 from graphs.traces.batch import Traces
 from graphs.traces.record import Agent, TraceRecord
 
-OWN = "failures per call, which have a test of their own: "
+OWN = "errors per call, which have a test of their own: "
 
 
 def drawn(seed: int, tasks: int, runs: int, rates: Mapping[str, tuple[float, float]]) -> tuple[Traces, np.ndarray]:
@@ -53,7 +53,7 @@ def counted_calls(traces: Traces, calls: ToolCalls) -> tuple[np.ndarray, np.ndar
 def test_a_tool_that_fails_more_often_is_told_where_another_one_fails_less() -> None:
     """5 failed calls of fetch_page became 89, and no sentence named it: those of web_search had fallen as far.
 
-    "Up: failed calls of fetch_page" beside "errors: within chance": one is of calls, the other of a trace.
+    "Up: errors per call of fetch_page" beside "errors: within chance": one is of calls, the other of a trace.
     """
     traces, side = drawn(0, 16, 3, {"fetch_page": (0.03, 0.4), "web_search": (0.4, 0.05), "read_note": (0.1, 0.1)})
     sides = Sides(("old", "new"), side, ("old", "new"))
@@ -70,15 +70,15 @@ def test_a_tool_that_fails_more_often_is_told_where_another_one_fails_less() -> 
         told.append(f"{name} {' to '.join(shares)}")
     assert {*found.by_tool().removeprefix(OWN).split("; ")} == {*told}
     assert (
-        "up: failures per call of fetch_page" in found.changed()
-        and "down: failures per call of web_search" in found.changed()
+        "up: errors per call of fetch_page" in found.changed()
+        and "down: errors per call of web_search" in found.changed()
     )
-    head = "Failures per call of fetch_page: 3 % to 47 %. Failures per call of web_search: 34 % to 2 %."
+    head = "Errors per call of fetch_page: 3 % to 47 %. Errors per call of web_search: 34 % to 2 %."
     assert " ".join(found.in_short()).endswith(head)  # of shares that the test compares; it had success and money alone
     rows = found.of_tools()  # a tool without a change had no row, so that nobody saw how far it was looked at
-    assert [row.mark for row in rows] == ["*", "*", ""] and rows[2].name == "failures per call of read_note"
+    assert [row.mark for row in rows] == ["*", "*", ""] and rows[2].name == "errors per call of read_note"
     assert rows[2].would_be_seen not in (None, "") and not any(row.is_other for row in rows)
-    assert found.by_tool() in found.origin() and f"F{found.by_tool()[1:]}." in found.lines()
+    assert found.by_tool() in found.origin() and f"E{found.by_tool()[1:]}." in found.lines()
     assert {one["tool"]: one["stands_out"] for one in found.as_json()["tools"]} == {
         "fetch_page": True, "web_search": True, "read_note": False}  # fmt: skip
 
@@ -171,7 +171,7 @@ def test_a_cost_that_changed_is_in_the_answer_beside_failures() -> None:
         traces, Sides(("old", "new"), side, ("old", "new")), with_costs(traces, trace_metrics(traces)) | rising
     )
     up = told.changed().partition("up: ")[2].partition(";")[0]
-    assert up.startswith("failures per call of fetch_the_") and up.endswith(", …")
+    assert up.startswith("errors per call of fetch_the_") and up.endswith(", …")
     assert "logged cost" in up
 
 

@@ -368,7 +368,7 @@ def test_a_reader_without_javascript_has_the_headline_and_the_first_table(findin
     priced = dataclasses.replace(findings, prices=Prices({}, {"search hello": 3.0}))
     assert "<b>Money for a success:</b> ≥ " in without_script(page(priced, title="x")[0]), "what a lead asks first"
     lost = written(tmp_path, [trace(number) | {"rewards": {}} for number in range(2)])
-    cause = "Failed last calls of search by solver (such as: hello) in 2 of 2 traces (q0)."
+    cause = "Unrecovered errors of search by solver (such as: hello) in 2 of 2 traces (q0)."
     assert f"<b>What went wrong most:</b> {cause}</p>" in without_script(page(Findings.of(credit.read(lost), {}))[0])
     label = without_script(served_page(findings, labelled=True))
     assert "JavaScript" in label and "failed" not in label and "<table" not in label  # a judge is not swayed

@@ -185,6 +185,23 @@ def test_what_was_measured_is_drawn_larger_where_its_numbers_have_no_room(tmp_pa
         credit.plot.refine(_curves(many), size=(3.0, 1.2))
 
 
+def test_a_size_without_room_is_named_before_a_better_one_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`bench train --size 7x2.6` took 51 s to say so, of which the look for 7x6.5 took all but one."""
+    told = "size is 3x1.2 inches, which leaves no room; looking for one that has room"
+
+    def looked(*_: Any) -> None:
+        assert told in capsys.readouterr().err
+
+    monkeypatch.setattr("credit.plot.narrow._size_with_room", looked)
+    for draws in (check_room, lambda draw: save_picture(draw(), tmp_path / "x.png")):
+        with click.Context(click.Command("bench")) as context:
+            context.meta[LOOK] = {"size": (3.0, 1.2), "title": None, "style": "plain", "dpi": 50}
+            with pytest.raises(CreditError, match="expected a larger size, or fewer panels"):
+                draws(lambda: _curves("a longer name of a method"))
+
+
 def test_nothing_is_drawn_to_see_whether_a_picture_of_no_size_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every `--plot` drew its picture twice."""
     with click.Context(click.Command("bench")) as context:

@@ -92,7 +92,7 @@ def test_in_one_log_of_20_at_most_something_is_blamed_for_a_release(world: dict[
 @pytest.mark.sampled(others="slow")
 @pytest.mark.parametrize("world", [{"runs": 1, "tasks": 60}, {"runs": 4}])  # both sides have two runs of a task in 58 %
 @pytest.mark.parametrize(
-    ("of", "words"), [("model", "runs in which coder has small"), ("tool", "failed last calls of migrate by lead")]
+    ("of", "words"), [("model", "runs in which coder has small"), ("tool", "unrecovered errors of migrate by lead")]
 )
 def test_what_makes_runs_of_a_release_fail_is_named(of: str, words: str, world: dict[str, float]) -> None:
     found = blamed(np.random.default_rng(4), 10, release=0.1, **world, **{of: 0.6})
@@ -193,7 +193,7 @@ def test_sides_of_a_date_have_names_that_sentences_take(tmp_path: Path) -> None:
     log, _, _ = logs(tmp_path, 1)
     printed = run("summary", log, "--sides", "before=2026-03-16")
     assert "What changed from 16 March on:\n  Runs are worse than before (success 0." in printed
-    assert re.search(r"outcome failed, .*\.\n  Before 16 March \d+ of 48 \(\d+ %\), later \d+ of 48", printed)
+    assert re.search(r"In more detail\nWhat failed:\n  Before 16 March \d+ of 48 \(\d+ %\), later \d+ of 48", printed)
     assert "from 2026-03-16" not in printed
     measured = run("metrics", log, "--sides", "before=2026-03-16")  # of 14 lines 9 had "runs before 16 March" in full
     assert "What changed from 16 March on: success 0." in measured and measured.count("16 March") == 1

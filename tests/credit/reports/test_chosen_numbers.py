@@ -17,7 +17,7 @@ from credit.reports.tasks import task_ids
 from credit.sides.comparable_traces import of_unchosen
 from tests.credit.cli.logs import run, trace, write
 
-COUNTS = ("unmended_errors", "loops")
+COUNTS = ("unrecovered_errors", "loops")
 
 
 def log(folder: Path, *, arguments: bool, looping: tuple[float, float] = (0.2, 0.5)) -> Path:

@@ -340,7 +340,7 @@ def test_an_agent_that_is_called_since_a_tool_failed_is_no_cause_beside_the_tool
         steps += [("help" if down else "coder", "please look")]
         records.append(run(number, steps, float(random.random() > (0.9 if down else 0.1)), 6))
     (cause,) = leading_causes(logs(tmp_path, records))
-    assert cause.words == "failed calls of index by coder that did not succeed later"
+    assert cause.words == "unrecovered errors of index by coder"
     records = [one | {"events": [{**e, "status": "ok"} for e in one["events"]]} for one in records]
     (cause,) = leading_causes(logs(tmp_path, records))
     assert cause.words == "runs that coder hands to help", "where nothing else tells it"

@@ -14,12 +14,14 @@ import pytest
 from click.testing import CliRunner
 
 from credit.cli import cli
+from credit.metrics.trace_costs import COSTS
 from credit.page import Findings
 from credit.page.overview import overview
-from credit.reports.cause_evidence import LARGE, cause_evidence
+from credit.reports.cause_evidence import LARGE, CauseEvidence, cause_evidence
 from credit.reports.compared_kinds import ComparedKinds
 from credit.reports.leading_cause import told_causes
 from credit.reports.leading_causes import leading_causes
+from credit.reports.outcome_differences import UNRECOVERED
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.triage import triage
 from graphs.logs import read
@@ -73,7 +75,7 @@ def test_the_tool_that_breaks_runs_is_named_with_its_counts(tmp_path: Path, seed
     printed = CliRunner().invoke(cli, ["summary", str(tmp_path)]).stdout
     (said,) = told_causes((cause,))
     assert said == (
-        f"Failed calls of index by coder that did not succeed later (such as: index is down) in {cause.failed} of "
+        f"Unrecovered errors of index by coder (such as: index is down) in {cause.failed} of "
         f"{cause.of_failed} failed traces and {cause.succeeded} of {cause.of_succeeded} succeeded ones "
         f"(beyond chance), quoted is event {cause.event} of trace {cause.trace}."
     )
@@ -202,7 +204,7 @@ def test_without_both_kinds_causes_are_plain_counts_of_the_most_common(tmp_path:
         row["events"], row["edges"] = row["events"][:-1], row["edges"][:-1]
     found = leading_causes(logs(tmp_path, rows))
     assert [one.told() for one in found] == [
-        "failed calls of index by coder that did not succeed later (such as: index is down) in 3 of 5 traces",
+        "unrecovered errors of index by coder (such as: index is down) in 3 of 5 traces",
         'runs that end in a call without a result (such as: {"q": 1}) in 2 of 5 traces',
     ]
     assert all(one.failed is None for one in found)
@@ -269,14 +271,14 @@ def test_a_call_that_another_argument_made_good_is_told_so_and_comes_last(tmp_pa
     ]
     told = [one.told() for one in leading_causes(logs(tmp_path, rows))]
     assert told == [
-        "failed calls of index by coder that did not succeed later (such as: index is down) in 3 of 10 traces",
-        "failed calls of shell by coder that did not succeed later (such as: shell is down) in 7 of 10 traces; in 6 "
+        "unrecovered errors of index by coder (such as: index is down) in 3 of 10 traces",
+        "unrecovered errors of shell by coder (such as: shell is down) in 7 of 10 traces; in 6 "
         "of these 7 the tool worked later, for other calls",
     ]
     (one,) = leading_causes(logs(tmp_path, rows[:6]))
     assert one.told().endswith("in 6 of 6 traces; in all of these the tool worked later, for other calls")
     calls = ToolCalls(logs(tmp_path, rows))
-    of_triage = {row for run_ in calls.failures() if run_.recovered and not run_.mended for row in run_.rows}
+    of_triage = {row for run_ in calls.failures() if run_.works and not run_.recovered for row in run_.rows}
     assert set(calls.passed_over.tolist()) == of_triage and len(of_triage) == 6  # results without the tool's name, too
     rows = [*(corrected(i) for i in range(9)), run(9, ["shell"]), *(run(i, []) for i in range(10, 20))]
     judged = [row | {"task_id": "q", "rewards": {"team": float(i > 9)}} for i, row in enumerate(rows)]
@@ -285,7 +287,7 @@ def test_a_call_that_another_argument_made_good_is_told_so_and_comes_last(tmp_pa
     assert of_these == "(beyond chance); in 9 of these 10"
 
 
-def test_without_arguments_the_last_calls_of_the_tool_are_counted_and_named_so(tmp_path: Path) -> None:
+def test_without_arguments_the_last_calls_of_the_tool_are_counted(tmp_path: Path) -> None:
     """ "Failed calls that never succeeded in 24 of 89" was read as of agents whose calls all failed: 19."""
     rows = [*(run(i, ["index"]) for i in range(2)), *(run(i, [], ["index"]) for i in range(2, 4))]
     good = {"id": "good", "type": "tool_call", "agent": "coder", "tool": "index", "status": "ok"}
@@ -293,7 +295,15 @@ def test_without_arguments_the_last_calls_of_the_tool_are_counted_and_named_so(t
     for row in rows:
         row["events"] = [{name: one for name, one in event.items() if name != "arguments"} for event in row["events"]]
     (cause,) = leading_causes(logs(tmp_path, rows))
-    assert cause.told() == "failed last calls of index by coder (such as: index is down) in 2 of 4 traces"
+    assert cause.told() == "unrecovered errors of index by coder (such as: index is down) in 2 of 4 traces"
+
+
+def test_an_error_that_stays_has_one_name(tmp_path: Path) -> None:
+    """It was "failed calls that did not succeed later", `unmended_errors` and "failures per call" in one summary."""
+    (cause,) = leading_causes(logs(tmp_path, [run(0, ["index"])]))
+    glossary = (Path(__file__).parents[3] / "docs" / "glossary.md").read_text()
+    assert cause.words == f"{UNRECOVERED} of index by coder"
+    assert UNRECOVERED.replace(" ", "_") in COSTS and f"| {UNRECOVERED[:-1]} |" in glossary
 
 
 def test_a_tool_that_never_works_again_is_told_from_one_whose_next_call_worked(tmp_path: Path) -> None:
@@ -304,7 +314,7 @@ def test_a_tool_that_never_works_again_is_told_from_one_whose_next_call_worked(t
         row = run(i, ["shell"]) if failed and i % 4 == 0 else corrected(i)
         rows.append(row | {"task_id": f"q{i // 4}", "rewards": {"team": float(not failed)}})
     (cause,) = leading_causes(logs(tmp_path, rows))
-    assert cause.words == "failed calls of shell by coder after which none succeeded"
+    assert cause.words == "unrecovered errors of shell by coder after which no call of it succeeded"
     assert (cause.failed, cause.of_failed, cause.succeeded, cause.of_succeeded) == (10, 20, 0, 20)
 
 
@@ -336,7 +346,7 @@ def test_a_call_that_fails_where_tasks_are_hard_is_no_cause(tmp_path: Path) -> N
     (cause,) = leading_causes(logs(tmp_path, rows))
     assert cause.beyond_chance is False
     assert cause.told() == (
-        "failed calls of index by coder that did not succeed later (such as: index is down) in 8 of 28 failed traces "
+        "unrecovered errors of index by coder (such as: index is down) in 8 of 28 failed traces "
         "and 0 of 20 succeeded ones (in no task do a failed and a succeeded trace differ in it; in tasks with it 8 of "
         "8 traces failed, in others 20 of 40: undecided; harder tasks may be why)"
     )
@@ -376,7 +386,7 @@ def test_one_breakage_is_named_once_whether_its_calls_were_repeated(tmp_path: Pa
         rows.append(row | ({"rewards": {"team": float(number % 2)}} if judged else {}))
     traces = logs(tmp_path, rows)
     (cause,) = leading_causes(traces)
-    words = "failed calls of index by coder, the same 3 times or more in a row (such as: index is down) in 20 of "
+    words = "errors of index by coder, the same call 3 times or more in a row (such as: index is down) in 20 of "
     of_both = "30 failed traces and 0 of 30 succeeded ones (beyond chance)"
     assert cause.told() == words + (of_both if judged else "60 traces")
     assert traces.events["status"][traces.events["event"].to_pylist().index(cause.event)].as_py() == "error"
@@ -453,7 +463,7 @@ def test_a_tool_that_fails_for_whoever_calls_it_is_one_cause(tmp_path: Path) -> 
             event["agent"] = f"worker-{number // 2 % 8}"
         rows.append(row)
     (cause,) = leading_causes(logs(tmp_path, rows))
-    assert cause.words == "failed calls of index by any of 8 agents that did not succeed later"
+    assert cause.words == "unrecovered errors of index by any of 8 agents"
     assert (cause.agent, cause.tool, cause.failed, cause.succeeded) == ("", "index", 20, 0)
 
 
@@ -508,7 +518,7 @@ def test_one_agent_of_too_few_tasks_gives_way_to_all_agents(tmp_path: Path) -> N
         for event in one["events"]:
             event["agent"] = "tester"
     cause, *_ = leading_causes(logs(tmp_path, records))
-    assert cause.words.startswith("failed calls of index by any of 2 agents")
+    assert cause.words.startswith("unrecovered errors of index by any of 2 agents")
 
 
 def test_errors_of_model_calls_are_told_with_what_their_status_says(tmp_path: Path) -> None:
@@ -558,6 +568,31 @@ def test_a_cause_that_one_system_has_may_be_of_the_system(tmp_path: Path, named:
     assert cause.beyond_chance is False
     why = f"; harder tasks or another trait of {named} v2 may be why)"
     assert why in cause.told(), cause.told()
+
+
+WITHIN = CauseEvidence(True, (40, 10), (20, 10), 14, 0.4, 0.9, 30, (12, 40, 60), (12, 10, 60), 0.2)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "by_kind", "there", "why"),
+    [
+        (WITHIN, False, ["another trait of system v2"], "; another trait of system v2 may be why"),
+        (dataclasses.replace(WITHIN, between_p=0.01), False, [], "; harder tasks may be why"),
+        (dataclasses.replace(WITHIN, between_p=0.01), True, [], ""),
+        (dataclasses.replace(WITHIN, differing=(0, 0)), False, ["x"], "; harder tasks or x may be why"),
+        (dataclasses.replace(WITHIN, differing=(0, 0), with_it=(12, 4, 60)), False, [], ""),  # they fail less
+        (dataclasses.replace(WITHIN, differing=(0, 0), noun="kind of task"), False, [], ""),
+        (dataclasses.replace(WITHIN, within=False, differing=(0, 0)), False, [], "; harder tasks may be why"),
+    ],
+)
+def test_harder_tasks_are_named_where_tasks_with_a_cause_fail_more(
+    evidence: CauseEvidence, by_kind: bool, there: list[str], why: str
+) -> None:
+    """They stood beside pairs of one task, whose tasks are the same, and beside causes of tasks that fail less."""
+    told = evidence.told(
+        ("failed", "succeeded"), sure=False, close=False, wider=False, side="", there=there, by_kind=by_kind
+    )
+    assert told.endswith(why) and ("may be why" in told) == bool(why)
 
 
 def test_the_surest_cause_comes_first_and_flag_p_and_words_agree(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def numbers(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
     for i, (place, row) in enumerate(zip(places, trace_rows(traces), strict=True)):
         of = calls.rows[trace[calls.rows] == i]
         told = {"errors": int(calls.counted[trace[: len(calls.counted)] == i].sum()), "open": int(calls.open[of].sum())}
-        told |= {"recovered": [run.recovered for run in calls.failures() if trace[run.rows[0]] == i]}
+        told |= {"recovered": [run.works for run in calls.failures() if trace[run.rows[0]] == i]}
         of_row = {f"row {name}": row[name] for name in ("events", "actions", "errors", "tokens", "wall_clock")}
         found[place] = told | of_row | {name: float(metric.value[i]) for name, metric in measured.items()}
     return found
@@ -93,7 +93,7 @@ def test_numbers_of_logs_of_two_forms_are_those_of_each(tmp_path: Path, names: t
     for name in names:
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines(name, FORMS[name])))
     # Where calls that went well have no status, runs without any had no errors.
-    unknown = ("errors", "row errors", "unmended_errors") if set(names) == {"table", "silent"} else ()
+    unknown = ("errors", "row errors", "unrecovered_errors") if set(names) == {"table", "silent"} else ()
     same(tmp_path, *(tmp_path / f"{name}.jsonl" for name in names), besides=unknown)
     traces = read(tmp_path)
     side = np.array([names.index(name) for name in traces.traces["system"].to_pylist()])

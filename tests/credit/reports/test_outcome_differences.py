@@ -17,7 +17,7 @@ from scipy.special import ndtr
 
 import credit
 from credit.metrics.part_costs import agents_paid
-from credit.reports.outcome_differences import UNMENDED, WITH, Difference, OutcomeDifferences, outcome_differences
+from credit.reports.outcome_differences import UNRECOVERED, WITH, Difference, OutcomeDifferences, outcome_differences
 from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
 from graphs.traces.record import Agent, TraceRecord
@@ -90,11 +90,11 @@ def test_a_number_that_is_lacking_by_what_it_would_be_is_not_compared(tmp_path: 
         return outcome_differences(credit.read(tmp_path / "log.jsonl"))
 
     found = log(arguments={"of": "x"})
-    (row,) = (row for row in found.rows if row.what == UNMENDED)
+    (row,) = (row for row in found.rows if row.what == UNRECOVERED)
     assert row.failed > row.succeeded and row.known is None and not found.left
     found = log()
-    (left,) = (known for what, known in found.left if what == UNMENDED)
-    assert UNMENDED not in {row.what for row in found.rows} and UNMENDED not in found.headline()
+    (left,) = (known for what, known in found.left if what == UNRECOVERED)
+    assert UNRECOVERED not in {row.what for row in found.rows} and UNRECOVERED not in found.headline()
     assert max(left) < 60 and any("Not compared, as which traces lack" in line for line in found.comparison())
 
 
@@ -219,8 +219,9 @@ def test_how_many_traces_were_compared_is_said_where_some_are_in_no_task_with_bo
     assert (some.failed, some.succeeded, some.compared, some.as_json()["compared"]) == (55, 45, (20, 20), (20, 20))
     assert some.comparison()[0].endswith(said) and some.headline().endswith(said) and said in some.as_json()["headline"]
     between = mixed(tmp_path, "0011", *"0" * 12, *"1" * 10)
-    assert not between.within and between.compared == (12, 10)
-    assert between.comparison()[0].endswith("12 failed and 10 succeeded traces were compared.")
+    assert not between.within and between.compared == (14, 12)
+    told = "Compared between 23 tasks, one number each, two of those with both: failed ones may have been harder."
+    assert between.comparison()[0].startswith(told)
     few = mixed(tmp_path, "0011")  # the first words on a page said nothing of what differs
     assert few.comparison()[1].startswith("Too few for a test") and few.headline().endswith(few.comparison()[1])
     every = mixed(tmp_path, *["0011"] * 10)
@@ -251,10 +252,10 @@ def test_one_number_in_several_rows_is_said_to_be_one_and_means_order_equal_rows
                       "rewards": {"team": i % 2}})  # fmt: skip
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
-    assert [row.what for row in found.rows] == ["errors", UNMENDED, "tool calls", "calls of sh", "events"]
+    assert [row.what for row in found.rows] == ["errors", UNRECOVERED, "tool calls", "calls of sh", "events"]
     assert found.comparison()[1].startswith("1 of 1 number that was looked at differs beyond chance. ")
-    assert found.folded()[0][1] == [UNMENDED, "tool calls", "calls of sh", "events"] and len(found.folded()) == 1
-    assert found.same() == [f"Same information as errors: {UNMENDED}; tool calls; calls of sh; events."]
+    assert found.folded()[0][1] == [UNRECOVERED, "tool calls", "calls of sh", "events"] and len(found.folded()) == 1
+    assert found.same() == [f"Same information as errors: {UNRECOVERED}; tool calls; calls of sh; events."]
 
 
 def test_rows_that_may_tell_models_apart_say_so(tmp_path: Path) -> None:
@@ -573,10 +574,10 @@ def test_errors_that_no_later_call_mended_are_told_from_those_that_one_did(tmp_p
                       "rewards": {"team": i % 2}})  # fmt: skip
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     found = outcome_differences(credit.read(tmp_path / "log.jsonl"))
-    (row,) = (row for row in found.rows if row.what == "failed calls that did not succeed later")
+    (row,) = (row for row in found.rows if row.what == "unrecovered errors")
     assert (row.failed, row.succeeded, row.stands_out, row.same_as) == (1, 0, True, "")
     assert not next(row for row in found.rows if row.what == "errors").stands_out
-    said = "More in failed ones: failed calls that did not succeed later (1 against 0, mostly of tool search by a)."
+    said = "More in failed ones: unrecovered errors (1 against 0, mostly of tool search by a)."
     assert said in found.headline()
 
 

@@ -104,7 +104,7 @@ def test_what_changed_says_whose_errors_rose_and_fell(tmp_path: Path) -> None:
         return found.changed(), found.origin(), found.lines()
 
     before, after = {("tester", "edit"): 1}, {("tester", "edit"): 1, ("coder", "search"): 3}
-    said = "errors of a trace {}, mostly of tool search by coder ({}), as are unmended errors"
+    said = "errors of a trace {}, mostly of tool search by coder ({}), as are unrecovered errors"
     for first, second, way, means, own in (
         (before, after, "up", "1 to 4", "0 to 3"), (after, before, "down", "4 to 1", "3 to 0"),
     ):  # fmt: skip
@@ -114,7 +114,7 @@ def test_what_changed_says_whose_errors_rose_and_fell(tmp_path: Path) -> None:
         assert origin.startswith(whose) and any(line.startswith(whose.capitalize()) for line in lines), (origin, lines)
     wordy = "a tool whose name has so many words that no line of a headline has room for all of them, nor half"
     assert told({}, {("coder", wordy): 3, ("coder", "edit"): 0})[0].endswith(
-        "; up: errors, unmended errors, tool calls"
+        "; up: errors, unrecovered errors, tool calls"
     ), "plain"
     changed, origin, _ = told({}, NOBODY)
     assert "; up: errors" in changed and "errors of" not in changed

@@ -70,7 +70,7 @@ def test_errors_in_a_row_are_one_run_and_the_same_call_is_counted(tmp_path: Path
         ("a", "read", "y", "no such file"),
     ]
     runs = ToolCalls(read(tmp_path, steps)).failures()
-    assert [(run.tool, run.rows, run.same, run.recovered) for run in runs] == [
+    assert [(run.tool, run.rows, run.same, run.works) for run in runs] == [
         ("test", (1, 9), 2, True),
         ("test", (7,), 1, True),  # that of other arguments is told apart
         ("test", (13,), 1, False),
@@ -178,7 +178,7 @@ def test_calls_without_results_have_their_own_outcome(tmp_path: Path) -> None:
     steps: list[Step] = [("a", "test", "x", "no"), ("a", "test", "x", "no"), ("a", "test", "x", None)]
     calls = ToolCalls(read(tmp_path, steps, answered=False))
     (run,) = calls.failures()
-    assert (run.rows, run.same, run.recovered) == ((0, 1), 2, True)
+    assert (run.rows, run.same, run.works) == ((0, 1), 2, True)
     assert calls.retry.tolist() == [False, True, True]
 
 
@@ -195,7 +195,7 @@ def test_a_call_that_a_killed_run_left_open_has_not_succeeded(tmp_path: Path) ->
         (path / "log.jsonl").write_text(json.dumps(log))
         traces = credit.read(path)
         (run,) = ToolCalls(traces).failures()
-        assert (run.rows, run.same, run.recovered, run.mended, run.left) == ((1, 3), 2, False, False, name == "same")
+        assert (run.rows, run.same, run.works, run.recovered, run.left) == ((1, 3), 2, False, False, name == "same")
         end, suspect = triage(traces).suspects
         assert end.why == "the run ends in this call without a result"
         then = ", then had no result" if name == "same" else ""
@@ -217,14 +217,14 @@ def test_a_failed_call_is_mended_by_the_same_call_alone(tmp_path: Path) -> None:
         ("b", "run", None, "time-out"),
     ]
     calls = ToolCalls(read(tmp_path, steps))
-    assert calls.unmended.tolist() == [7, 11, 15, 17] and calls.unmended_counts().tolist() == [4]
+    assert calls.unrecovered.tolist() == [7, 11, 15, 17] and calls.unrecovered_counts().tolist() == [4]
     assert calls.passed_over.tolist() == [7, 11]  # a later call of `get` by `a` worked, none of `sh` by `b`
     again: list[Step] = [("b", "run", None, None), ("b", "run", None, "time-out"), ("b", "sh", None, "time-out")]
     for step in again:  # a success without arguments, or an error, may be of the call that failed
-        assert np.isnan(ToolCalls(read(tmp_path, [*steps, step])).unmended_counts()).all()
+        assert np.isnan(ToolCalls(read(tmp_path, [*steps, step])).unrecovered_counts()).all()
     known = ToolCalls(read(tmp_path, [*steps[:8], ("b", "sh", "x", None)]))
-    assert known.unmended.tolist() == [7, 11]
-    assert ToolCalls(read(tmp_path, steps[:3], answered=False)).unmended_counts().tolist() == [2]
+    assert known.unrecovered.tolist() == [7, 11]
+    assert ToolCalls(read(tmp_path, steps[:3], answered=False)).unrecovered_counts().tolist() == [2]
 
 
 def test_a_retry_is_the_same_call_after_it_failed(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from credit.reports.unread_outcomes import unread_outcomes
 from graphs.logs import read
 from tests.credit.page.test_page import embedded
 from tests.graphs.reading.samples import OBSERVATIONS, SAMPLES
-from tests.recordings.spans import agent, chat, spans_request
+from tests.recordings.spans import agent, chat, evaluation, logs_request, pairs, spans_request
 
 PLACE = " (first: log.jsonl:1, duplicate-id)"
 SAID = f"3 of 18 traces were not read{PLACE}; their outcomes: 1 succeeded, 2 failed"
@@ -309,6 +309,57 @@ def test_refused_traces_are_of_the_system_that_their_log_states(logs: Path) -> N
     assert said.startswith("2 traces of after and 1 trace of before were not read\n") and "outcomes: " not in said
     folders = run(logs, "metrics", "--sides", f"{logs}/runs/before,{logs}/runs/after")
     assert "unknown side" not in folders  # where their files tell it
+
+
+OUTPUT = "gen_ai.usage.output_tokens"
+OF_OTLP: dict[str, Any] = {
+    "an id twice": lambda call: [call, call | {"startTimeUnixNano": "1"}],
+    "a circle": lambda call: [call | {"parentSpanId": call["spanId"]}],
+    "a count": lambda call: [call | {"attributes": pairs({"gen_ai.operation.name": "chat", OUTPUT: "many"})}],
+    "no span can be read": lambda call: [call | {"startTimeUnixNano": "soon"}],
+}
+
+
+@pytest.mark.parametrize("fault", [*OF_OTLP, "native", "native, an outcome in words"])
+def test_what_a_reader_refuses_has_the_system_and_the_outcome_that_the_log_states(tmp_path: Path, fault: str) -> None:
+    """Of a release that broke, "7 traces of an unknown side were not read", and success was 0.633 to 0.913: 0.733."""
+    lines, of_v2 = list[Any](), []
+    for i in range(1, 31):
+        good, is_v2, broken = i % 3 > 0, i % 2 == 0, i % 6 == 0 or i == 2
+        of_v2 += [good] * broken
+        name, system = f"{i:032x}", f"v{1 + is_v2}"
+        if fault in OF_OTLP:
+            call = chat(i, 0, i, i + 1, trace=name)
+            spans = OF_OTLP[fault](call) if broken else [call]
+            lines += [spans_request(spans, {"service.version": system})]
+            lines += [logs_request([evaluation("reward", float(good), trace=name)])]
+        else:
+            event = {"type": "nonsense" if broken else "message", "agent": "a", "id": "e"}
+            outcome = "lost" if broken and "words" in fault else float(good)
+            row = {"trace_id": name, "task_id": name, "events": [event], "system": system, "edges": []}
+            lines += [row | {"rewards": {"team": outcome}}]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    said = CliRunner().invoke(cli, ["metrics", str(tmp_path), "--sides", "system"]).stdout
+    told = f"But 6 traces of v2 were not read; their outcomes: {sum(of_v2)} succeeded, {6 - sum(of_v2)} failed."
+    assert (told if "words" not in fault else "6 traces of v2 were not read\n") in said and "unknown side" not in said
+    traces = read(tmp_path)
+    assert set(traces.refused_systems.values()) == {"v2"} and len(traces.refused_systems) == 6
+
+
+def test_a_circle_of_spans_is_of_the_system_that_its_trace_states(tmp_path: Path) -> None:
+    """In LangSmith and Langfuse, too, a refused trace was of no system."""
+    for system in ("v1", "v2"):
+        parents = {"a": "b" if system == "v2" else None, "b": "a"}
+        run = {"trace_id": system, "session_name": system, "name": "m", "run_type": "llm"}
+        runs = [run | {"id": one, "parent_run_id": parent or system} for one, parent in parents.items()]
+        (tmp_path / f"langsmith-{system}.json").write_text(json.dumps([run | {"id": system}, *runs]))
+        of = {"traceId": system, "type": "GENERATION", "startTime": "2026-01-01T00:00:00Z"}
+        spans = [of | {"id": one, "parentObservationId": parent} for one, parent in parents.items()]
+        log = {"trace": {"id": system, "version": system}, "observations": spans}
+        (tmp_path / f"langfuse-{system}.json").write_text(json.dumps(log))
+    for name in ("langsmith", "langfuse"):
+        logs = [tmp_path / f"{name}-{system}.json" for system in ("v1", "v2")]
+        assert read(*logs).refused_systems == {"v2": "v2"}
 
 
 def test_graded_outcomes_of_refused_traces_are_not_called_failed(logs: Path) -> None:

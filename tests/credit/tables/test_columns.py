@@ -365,12 +365,31 @@ def test_rewards_of_rows_that_a_direct_call_forgot_are_told_of_its_result(by_row
     ids = {"group": [0] * 4, "trace": ["a", "a", "b", "b"], "turn": [0, 1, 0, 1]}
     rewards = {"row_reward": paid} if by_row else {"reward": outcome, "event_reward": paid}
     graph, reward, rows = credit.from_columns(**ids, **rewards, evidence={"value": [0.3] * 4})
-    by_values = functools.partial(credit.gae, value=rows.evidence["value"], lambda_=1.0)
-    for method in (credit.rloo, jax.jit(credit.turn_baseline), by_values):
-        with pytest.warns(UnusedRewardsWarning, match=r"event_reward of 2 rows .* pass event_reward=rows\.event_"):
-            rows.gather(method(graph, reward))
-        with warnings.catch_warnings(action="error"):
-            rows.gather(method(graph, reward, event_reward=rows.event_reward))
+    by_values = functools.partial(credit.gae, value=rows.evidence["value"])
+    for method in (credit.rloo, jax.jit(credit.turn_baseline), credit.mt_grpo, credit.dr_mas, by_values):
+        for told in (rows.gather, functools.partial(credit.table, rows), functools.partial(credit.table, rows.traces)):
+            with pytest.warns(
+                UnusedRewardsWarning, match=r"event_reward of 2 (rows|events) .* pass event_reward="
+            ) as w:
+                told(method(graph, reward))
+            assert [one.filename for one in w] == [__file__]
+            with warnings.catch_warnings(action="error"):
+                told(method(graph, reward, event_reward=rows.event_reward))
+    with warnings.catch_warnings(action="error"):
+        rows.gather(credit.rloo(graph, reward).advantage)
+        jax.jit(lambda reward: rows.gather(credit.rloo(graph, reward)))(reward)
+
+
+def test_rewards_of_a_tool_that_a_direct_call_forgot_are_told() -> None:
+    """Rows that are no actions earned them, and a sum over the actions saw none: advantages were off by 0.19."""
+    columns = {"group": [0] * 4, "trace": ["a", "a", "b", "b"], "reward": [1.0, 1.0, 0.0, 0.0]}
+    kinds = ["message", "tool_result"] * 2
+    graph, reward, rows = credit.from_columns(**columns, event_reward=[0.0, -0.05, 0.0, 0.0], event_type=kinds)
+    with pytest.warns(UnusedRewardsWarning, match=r"event_reward of 1 row is not used: rloo was called without it"):
+        rows.gather(credit.rloo(graph, reward))
+    with pytest.warns(UnusedRewardsWarning, match="<lambda> counts outcomes alone") as told:
+        credit.table(rows, credit.run(rows, lambda graph, reward: credit.rloo(graph, reward)))
+    assert len(told) == 1
 
 
 def test_rewards_of_rows_that_add_up_to_nothing_are_not_called_forgotten() -> None:
@@ -421,3 +440,15 @@ def test_a_direct_call_that_reads_the_order_of_agents_at_once_is_told_of_it(call
         result = credit.run(rows, "gae")
     with warnings.catch_warnings(action="error"):  # it was said
         rows.gather(result)
+
+
+def test_all_that_takes_traces_takes_rows() -> None:
+    """`choose` and `compare` refused the rows that `run` and `table` took, though they hold the traces."""
+    columns = {"group": [0] * 4 + [1] * 4, "trace": [*"aabbccdd"], "agent": ["x", "y"] * 4, "reward": [1, 1, 0, 0] * 2}
+    _, _, rows = credit.from_columns(**columns, turn=[0, 1] * 4, event_reward=[0.5, 0, 0.25, 0] * 2)
+    assert credit.choose(rows) == credit.choose(rows.traces)
+    both = {name: credit.run(rows, name) for name in ("rloo", "turn_baseline")}
+    assert credit.compare(rows, both).as_json() == credit.compare(rows.traces, both).as_json()
+    assert credit.explain(rows, "a", "0", both) == credit.explain(rows.traces, "a", "0", both)
+    with pytest.warns(UnusedRewardsWarning, match="grpo was called without it"):
+        credit.compare(rows, {**both, "grpo": credit.grpo(rows.names.graph, rows.names.reward)})

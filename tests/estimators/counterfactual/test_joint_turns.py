@@ -347,6 +347,7 @@ def test_values_that_the_actions_of_a_joint_turn_state_must_agree() -> None:
 
 @pytest.mark.filterwarnings("ignore:method", "ignore:.*several agents act at once")
 @pytest.mark.sampled(others="slow")
+@pytest.mark.filterwarnings("ignore::credit.ledger.RefusedClaimWarning")
 @pytest.mark.parametrize(
     "name",
     ["coma", *(n for n, row in credit.METHODS.items() if row.estimand in ("increment", "return") and n != "coma")],
@@ -395,7 +396,8 @@ def test_a_ledger_refuses_increments_of_joint_turns(node: list[str]) -> None:
     evidence = {"context": ["q"] * 6, "node": node}
     graph, reward, rows = credit.from_columns(**TEAM, reward=REWARD, evidence=evidence)
     claim = credit.c3(graph, reward, **{name: rows.evidence[name] for name in evidence})
-    ledger = credit.compose(graph, reward, [claim])
+    with pytest.warns(credit.ledger.RefusedClaimWarning, match="1 of 1 claim refused, so no action .* joint turn"):
+        ledger = credit.compose(graph, reward, [claim])
     assert "joint turn" in ledger.refused["c3"] and not np.asarray(ledger.claimed).any()
     assert "joint turn" in estimators.control_advantage(graph, reward, [claim]).refused["c3"]
     advice = credit.choose(rows.traces)

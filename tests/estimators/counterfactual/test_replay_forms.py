@@ -321,6 +321,7 @@ def siblings_of(method: str, form: str, seed: int) -> tuple[Drawn, dict[str, lis
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:method 'c3' answers only")
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize(("method", "form"), [*itertools.product(("c3", "magrpo"), TREES), ("c3", "fan+fan_node")])
 def test_siblings_of_rows_of_a_trainer_are_compared_where_the_ids_say(method: str, form: str, seed: int) -> None:

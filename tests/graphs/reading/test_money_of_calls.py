@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from credit.metrics.cost_summary import OF_TOOLS, Amount, cost_rows, total_costs
+from credit.metrics.event_costs import Price, Prices, price_gaps
 from graphs.formats.common.team import Team
 from graphs.logs import read
 from graphs.reading.documents import Place
@@ -152,19 +153,40 @@ def test_money_of_embeddings_is_of_the_trace_too(name: str, tmp_path: Path) -> N
     assert rows.pop(OF_TOOLS) == Amount(1.5, 0) and [*rows.values()] == [Amount(0.25, 0)]
 
 
-def test_tokens_of_embeddings_are_told_since_they_are_in_no_sum(tmp_path: Path) -> None:
-    """With a table of prices its model had no row, no price and no mark, as if it had read nothing."""
-    usage = {"usageDetails": {"input": 4000, "total": 4000}}
-    of_langfuse = [line | usage if line["type"] == "EMBEDDING" else line for line in EMBEDDINGS["langfuse"]]
-    (of_otlp,) = json.loads(json.dumps(EMBEDDINGS["otlp"]))
-    for span in of_otlp["resourceSpans"][0]["scopeSpans"][0]["spans"][2:]:
-        span["attributes"] += [{"key": "embedding.model_name", "value": {"stringValue": "embedder"}},
-                               {"key": "llm.token_count.prompt", "value": {"intValue": "4000"}}]  # fmt: skip
-    for i, lines in enumerate((of_langfuse, [of_otlp])):
-        (path := tmp_path / f"{i}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-        (note,) = (one for one in read(path).problems if one.kind == "embedded-tokens")
-        assert (note.value, note.count, note.is_failure) == ("'embedder'", 2, False)
-        assert "8,000 tokens" in note.expected
+@pytest.mark.parametrize("name", ["langfuse", "otlp"])
+@pytest.mark.parametrize("several", [False, True])
+def test_a_model_of_embeddings_has_its_tokens_and_its_price(name: str, several: bool, tmp_path: Path) -> None:
+    """It had no row, no price and no mark, as if it had read nothing; then a note alone."""
+    lines = json.loads(json.dumps(EMBEDDINGS[name]))
+    if name == "langfuse":
+        for line in lines[2:]:
+            line["usageDetails"] = {"input": 4000, "total": 4000}
+        lines[0]["usageDetails"] = {"input": 100, "output": 10}
+        if several:
+            lines.append(lines[2] | {"id": "g", "model": "other"})
+    else:
+        spans = lines[0]["resourceSpans"][0]["scopeSpans"][0]["spans"]
+        more = [{"llm.model_name": "m", "llm.token_count.prompt": 100, "llm.token_count.completion": 10}, {}]
+        more += [{"embedding.model_name": "embedder", "llm.token_count.prompt": 4000}] * 2
+        for span, of in zip(spans, more, strict=True):
+            kinds = {key: {"stringValue" if isinstance(one, str) else "intValue": one} for key, one in of.items()}
+            span["attributes"] += [{"key": key, "value": one} for key, one in kinds.items()]
+        if several:
+            spans.append(json.loads(json.dumps(spans[2]).replace("embedder", "other")) | {"spanId": "9" * 16})
+    (path := tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    traces, prices = read(path), Prices({"m": Price(1, 4), "embedder": Price(0.1, 0)})
+    rows = {row.unit: row for row in cost_rows(traces, "model", prices)}
+    placed = 1 if several else 2  # the tool for which two models embed has neither
+    assert rows["embedder"].input_tokens == Amount(4000.0 * placed, 0)
+    assert rows["embedder"].money.total == pytest.approx(0.0004 * placed)
+    assert rows["embedder"].logged_money == Amount(1.0 if several else 1.5, 0)
+    assert (rows["m"].input_tokens, rows["m"].money.total) == (Amount(100.0, 0), pytest.approx(0.00014))
+    assert rows["m"].events == 3 + several, "what comes back from a tool is of the model that called it"
+    assert traces.traces["model"].to_pylist() == ["m"], "a tool's model is no other policy"
+    assert price_gaps(traces, Prices({"m": Price(1, 4)})).unpriced == ["embedder"]
+    notes = [one for one in traces.problems if one.kind == "embedded-tokens"]
+    assert sorted(one.value for one in notes) == ["'embedder'", "'other'"] * several
+    assert all("4,000 tokens" in one.expected and not one.is_failure for one in notes)
 
 
 def test_money_on_every_line_of_a_call_counts_once(tmp_path: Path) -> None:

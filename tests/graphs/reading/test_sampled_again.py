@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from credit.tables.columns import built_from_columns
+from credit.integrations import RowAdvantages
+from credit.tables.columns import built_from_columns, from_columns
 from graphs.logs.read_logs import read
 from graphs.traces.sampled_again import sampled_again
 from graphs.traces.tokens import Tokens
@@ -122,15 +123,17 @@ def sampled(draw: np.random.Generator) -> dict[str, Any]:
     return {"group": task, "ids": np.array(ids).T, "logs": np.array(logs).T, "score": score, "time": stamp[clock]}
 
 
-def judged(batch: dict[str, Any], which: np.ndarray, trace: np.ndarray) -> tuple[Any, Any]:
-    """`sampled_again` of rows of a batch, of these traces, one call a row."""
+def judged(batch: dict[str, Any], which: np.ndarray, trace: np.ndarray, *, whole: bool = False) -> tuple[Any, Any]:
+    """`sampled_again` of rows of a batch, of these traces, one call a row; by the log-probability of whole calls."""
     first = np.unique(trace, return_index=True)[1]
     group, times, score = batch["group"][which], batch["time"][which], batch["score"][which][first][trace]
     graph = built_from_columns({"group": group, "trace": trace, "reward": score, "agent": ["a"] * len(which)})[0]
     ids, logs = (batch[name][which] for name in ("ids", "logs"))
+    if whole:
+        return sampled_again(graph, score[first], {"log_prob": logs.sum(1)}, None, np.full(len(which), np.nan))
     offsets = np.arange(len(which) + 1) * ids.shape[1]
     tokens = Tokens(offsets, ids.ravel(), np.ones(ids.size, bool), logs.ravel())
-    return sampled_again(graph, score[first], [], tokens, times)
+    return sampled_again(graph, score[first], {}, tokens, times)
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
@@ -143,8 +146,9 @@ def test_no_honest_batch_is_accused(seed: int) -> None:
     for trial in range(500):
         batch = sampled(draw)
         n = len(batch["group"])
-        (copies, _), (rows, _) = judged(batch, np.arange(n), np.arange(n) // (1 + 3 * (trial % 2)))
-        assert not len(copies) and not len(rows), trial
+        for whole in (False, True):
+            found, rows = judged(batch, np.arange(n), np.arange(n) // (1 + 3 * (trial % 2)), whole=whole)
+            assert not len(found[0]) and not len(rows[0]), trial
 
 
 @pytest.mark.parametrize("count", [12, pytest.param(40, marks=pytest.mark.slow)])
@@ -163,6 +167,28 @@ def test_a_copy_is_named_where_the_texts_are_unlikely_enough(count: int) -> None
         (copies, originals), _ = judged(batch, np.append(np.arange(n), copied), np.arange(n + 1))
         found.append((copies.tolist(), originals.tolist()) == ([n], [copied]))
     assert np.mean(found) > 0.9
+
+
+@pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
+def test_log_probabilities_of_whole_actions_name_a_copied_trace(tmp_path: Path) -> None:
+    """They were silent, though they summed to -200: only lists of tokens were asked. A likely trace may come twice."""
+    draw = np.random.default_rng(95)
+    once = [row | {"log_prob": round(float(draw.uniform(-70, -20)), 6)} for row in rollouts(1, tokens=0)]
+    for row in once:
+        del row["time"]
+    again = [row | {"traj_uid": "again"} for row in of(once, 30)]
+    assert not named(tmp_path, once)
+    assert named(tmp_path, once + again) == [("again", 5)]
+    names = {"group": "uid", "trace": "traj_uid", "agent": "agent_id", "reward": "reward"}
+    columns: dict[str, Any] = {ours: [row[theirs] for row in once + again] for ours, theirs in names.items()}
+    with pytest.warns(UserWarning, match="5 rows of 1 trace that equal earlier ones in every number"):
+        from_columns(**columns, evidence={"log_prob": [row["log_prob"] for row in once + again]})
+    with pytest.warns(UserWarning, match="5 rows of 1 trace that equal earlier ones in every number"):
+        told = RowAdvantages("rloo")(**columns, evidence={"log_prob": [row["log_prob"] for row in once + again]})
+    assert told.metrics["credit/copied"] > 0
+    assert "credit/condition/unbiased" not in told.metrics
+    likely = [row | {"log_prob": row["log_prob"] / 20} for row in once + again]
+    assert not named(tmp_path, likely)
 
 
 @pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")

@@ -28,6 +28,7 @@ from credit.integrations.verl import method_names
 from credit.integrations.verl_sessions import session_advantage
 from credit.reports.corpus import survey
 from credit.tables.column_values import ColumnError
+from estimators.base import REASONS, Reason
 from estimators.group import group_relative
 from graphs.errors import CreditError
 
@@ -281,6 +282,7 @@ def test_rows_out_of_the_order_of_their_turns_are_named() -> None:
     RowAdvantages("turn_baseline", strict=True)(**{**columns, "turn": ["a", "b", "b", "a"]})  # names have no order
 
 
+@pytest.mark.filterwarnings("ignore:method .* answers only")
 @pytest.mark.every_method
 @pytest.mark.parametrize("name", [name for name in sorted(credit.METHODS) if not credit.METHODS[name].reads_types])
 def test_methods_name_the_columns_on_which_their_numbers_depend(name: str) -> None:
@@ -620,6 +622,7 @@ def test_a_group_that_is_refused_is_not_silent() -> None:
     assert not got.valid.any() and advantages.silent_groups == [] and got.metrics["credit/groups_that_teach"] == 0
 
 
+@pytest.mark.filterwarnings("ignore:method 'dr_mas' compares only 0 of 2")
 @pytest.mark.parametrize("name", ["rloo", "dr_mas"])
 def test_every_batch_has_the_same_metrics(name: str) -> None:
     """A page of a trainer that reads "groups_that_teach" ended in a KeyError on a step whose rewards all failed."""
@@ -1055,7 +1058,38 @@ def test_reasons_of_refused_groups_are_those_of_a_result_in_words() -> None:
     advantages(group=["q", "q", "r"], trace=[0, 1, 2], reward=np.array([1.0, 0.0, 1.0]))
     graph, reward, rows = credit.from_columns(group=["q", "q", "r"], trace=[0, 1, 2], reward=[1.0, 0.0, 1.0])
     result = credit.rloo(graph, reward)
-    assert result.why[rows.event].tolist() == ["", "", advantages.refused_groups["r"]]
+    assert advantages.refused_groups == {result.why[rows.event][2]: ["r"]}
+
+
+@pytest.mark.parametrize("method", ["max_rl", "rloo", "dr_mas"])
+@pytest.mark.parametrize("most", [True, False])
+def test_a_batch_of_which_most_rows_are_not_compared_is_told_once(method: str, most: bool) -> None:
+    """`max_rl` refused 76 % of the rows of groups with returns below 0, and a metric alone said so."""
+    groups, lone = 10, 7 if most else 5
+    group, trace = np.repeat(np.arange(groups), 4), np.arange(4 * groups)
+    reward = np.where(group < lone, -1.0, 1.0) + trace % 2 * 0.5
+    why = "beyond the method's bound: "
+    if method != "max_rl":
+        group = np.where(group < lone, 100 + trace, group)
+        why = {"rloo": "nothing to compare with", "dr_mas": "no other trace to compare with, so the raw reward"}[method]
+    agent = ["p", "q"] * 2 * groups  # each on its own traces
+    columns = {"group": group, "trace": trace, "agent": agent, "reward": reward}
+    advantages = RowAdvantages(method)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        advantages(**columns)
+        advantages(**columns)
+    rows = f"{'compares' if method == 'dr_mas' else 'answers'} only 12 of 40 trained rows: {why}"
+    assert [rows in str(one.message) for one in told] == [True] * most
+
+
+def test_refused_groups_are_listed_by_why_without_the_rows_that_are_meant_to_be_frozen() -> None:
+    """A tool's row stood first in the reason of each of a dozen groups."""
+    ids = {"group": np.repeat(np.arange(12), 2), "trace": np.repeat(np.arange(12), 2)}
+    advantages = RowAdvantages("rloo")
+    with pytest.warns(MissingColumnWarning, match="every group of the batch has one trace"):
+        advantages(**ids, reward=np.zeros(24), evidence={"trainable": [1.0, 0.0] * 12})
+    assert advantages.refused_groups == {REASONS[Reason.SINGLETON]: [*range(12)]}
 
 
 @pytest.mark.slow

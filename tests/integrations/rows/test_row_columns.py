@@ -316,12 +316,12 @@ def test_groups_without_an_advantage_are_listed_with_the_reason(of: Any) -> None
         where=[True] * 7 + [False],
     )
     assert advantages.refused_groups == {
-        "one": REASONS[Reason.SINGLETON],
-        "frozen": REASONS[Reason.FROZEN],
-        "unscored": REASONS[Reason.NO_REWARD],
+        REASONS[Reason.SINGLETON]: ["one"],
+        REASONS[Reason.FROZEN]: ["frozen"],
+        REASONS[Reason.NO_REWARD]: ["unscored"],
     }
     advantages(group=of([7, 7]), trace=of([0, 1]), reward=np.array([nan, nan]))
-    assert advantages.refused_groups == {7: REASONS[Reason.NO_REWARD]}
+    assert advantages.refused_groups == {REASONS[Reason.NO_REWARD]: [7]}
     with pytest.warns(UserWarning, match="every group of the batch has one trace"):
         advantages(group=of([7, 7]), trace=of([0, 1]), reward=np.array([nan, 1]))
-    assert advantages.refused_groups == {7: REASONS[Reason.SINGLETON]}
+    assert advantages.refused_groups == {REASONS[Reason.SINGLETON]: [7]}

@@ -102,6 +102,13 @@ def test_a_table_that_an_option_reads_is_no_log(header: str, of: str, option: st
     assert problem.value == f"a table of {of}, which is no log" and problem.expected.startswith(f"{option} FILE")
 
 
+def test_tables_of_options_in_a_folder_of_logs_are_noted_and_no_fault(tmp_path: Path) -> None:
+    """The head of a report said that a record was not read, and `validate` failed, of the user's prices."""
+    table(tmp_path, "trace,group,agent,reward", "a,q,x,1", "b,q,x,0").rename(tmp_path / "log.csv")
+    table(tmp_path, "model,input,output", "m,1,1")
+    assert [(one.kind, one.is_failure) for one in read(tmp_path).problems] == [("other-table", False)]
+
+
 def test_the_option_that_is_printed_reads_the_table(tmp_path: Path) -> None:
     path = table(tmp_path, "task,rollout,agent,reward", "q,a,x,1", "q,b,x,0")
     traces = read(path, columns={"trace": "rollout", "group": "task"})

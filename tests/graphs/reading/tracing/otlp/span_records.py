@@ -44,9 +44,9 @@ def read_one(folder: Path, spans: list[dict[str, Any]], **more: Any) -> TraceRec
 
 
 def refused(folder: Path, spans: list[dict[str, Any]], **more: Any) -> Problem:
-    """The problem that these spans make."""
-    (problem,) = read_files(folder, make.spans_request(spans, **more))
-    assert isinstance(problem, Problem)
+    """The problem that these spans make, before what counts of the refused trace."""
+    problem, unread = read_files(folder, make.spans_request(spans, **more))
+    assert isinstance(problem, Problem) and isinstance(unread, TraceRecord) and unread.unread == ()
     return problem
 
 

@@ -43,7 +43,7 @@ def test_arguments_of_an_answer_are_those_of_its_tool_calls(tmp_path: Path) -> N
     """They are compared in one spelling: text or object, keys in any order."""
     found = read(tmp_path, [("a", {"q": 1, "n": 2}, True), ("b", '{"n": 2, "q": 1}', False), ("c", {"q": 3}, True)])
     assert found.retry.tolist() == [False, True, False] and found.untold == []
-    assert found.retry_counts().tolist() == [1] and found.unmended_counts().tolist() == [1]
+    assert found.retry_counts().tolist() == [1] and found.unrecovered_counts().tolist() == [1]
 
 
 @pytest.mark.parametrize("stated", [None, {}, "", "__REDACTED__"])

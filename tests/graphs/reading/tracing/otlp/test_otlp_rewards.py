@@ -42,8 +42,8 @@ def one(folder: Path, *logs: dict[str, Any], of: list[dict[str, Any]] | None = N
 
 
 def refused(folder: Path, *logs: dict[str, Any], of: list[dict[str, Any]] | None = None) -> Problem:
-    (problem,) = results(folder, *logs, of=of)
-    assert isinstance(problem, Problem)
+    problem, *unread = results(folder, *logs, of=of)
+    assert isinstance(problem, Problem) and all(isinstance(one, TraceRecord) and one.unread == () for one in unread)
     return problem
 
 

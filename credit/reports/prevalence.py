@@ -32,14 +32,12 @@ class Corrected(NamedTuple):
     Attributes:
       rate, low, high: the part, and its 95 % interval.
       traces: of how many it is.
-      whole: whether those without a verdict are among these.
     """
 
     rate: float
     low: float
     high: float
     traces: int
-    whole: bool
 
 
 def corrected_rate(failed: np.ndarray, known: np.ndarray, passes: np.ndarray, task: np.ndarray) -> Corrected | None:
@@ -70,8 +68,7 @@ def corrected_rate(failed: np.ndarray, known: np.ndarray, passes: np.ndarray, ta
     from scipy.special import betaincinv  # comes with JAX; slow to import
 
     verdict = np.where(np.isnan(passes), 2, passes).astype(np.int64)
-    whole = len(np.unique(task[known & (verdict == 2)])) >= LEAST_TASKS
-    used = (verdict < 2) | whole
+    used = (verdict < 2) | (len(np.unique(task[known & (verdict == 2)])) >= LEAST_TASKS)
     strata = [verdict[used] == v for v in np.unique(verdict[used])]
     failed, known, (_, of) = failed[used], known[used], np.unique(task[used], return_inverse=True)
     if len(np.unique(of[known])) < LEAST_TASKS or not all((known & one).any() for one in strata):
@@ -87,7 +84,7 @@ def corrected_rate(failed: np.ndarray, known: np.ndarray, passes: np.ndarray, ta
     size = middle * (1 - middle) / variance - 1
     low, high = (float(betaincinv(middle * size, (1 - middle) * size, at)) for at in (LEVEL / 2, 1 - LEVEL / 2))
     rate = float(part @ np.array([p for p, _ in told]))  # without a prior, so it may lie beyond an end
-    return Corrected(rate, min(low, rate), max(high, rate), len(failed), whole or bool((verdict < 2).all()))
+    return Corrected(rate, min(low, rate), max(high, rate), len(failed))
 
 
 class CorrectedErrors(NamedTuple):

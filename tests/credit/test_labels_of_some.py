@@ -1,0 +1,98 @@
+"""Labels of some traces beside a judge's outcomes: who gave an outcome is a fact of each trace."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import credit
+from credit.cli import cli
+from credit.doctor.selected_outcomes import corrected_failures
+from credit.doctor.verdict_errors import verdict_errors
+from graphs.event_types import EventType
+from graphs.traces.assembling import assemble
+from graphs.traces.record import Agent, TraceRecord
+
+
+def log(folder: Path, rng: np.random.Generator, *, review: float, labels: int, rater: str = "ann") -> float:
+    """Write 200 traces, of which a judge that passes half of the failures has seen two thirds and people some, and
+    labels of others, drawn at random; return the part that failed."""
+    lines, rows, good = [], ["trace,reward,rater"], rng.random(200) < 0.6
+    for i, is_good in enumerate(good):
+        rewards = {"judge": float(rng.random() < (0.95 if is_good else 0.5))} if rng.random() < 2 / 3 else {}
+        reviewed = bool(rewards) and rng.random() < review
+        rewards |= {"review": float(is_good)} if reviewed else {}
+        event = {"id": "e", "type": "message", "agent": "a"}
+        line = {"trace_id": f"t{i}", "task_id": f"q{i}", "events": [event], "edges": [], "rewards": rewards}
+        lines.append(json.dumps(line | {"metrics": {"review by people": 1.0}} if reviewed else line))
+    rows += [f"t{i},{float(good[i])},{rater}" for i in rng.permutation(200)[:labels]]
+    (folder / "log.jsonl").write_text("\n".join(lines) + "\n")
+    (folder / "labels.csv").write_text("\n".join(rows) + "\n")
+    return float(1 - good.mean())
+
+
+@pytest.mark.parametrize("labels", [1, 20])
+@pytest.mark.parametrize("rater", ["ann", ""])
+def test_labels_of_some_do_not_make_the_judge_people(tmp_path: Path, labels: int, rater: str) -> None:
+    """One row with a rater, and 143 verdicts of a judge were "by people"; what people had said corrected nothing."""
+    log(tmp_path, np.random.default_rng(0), review=0.3, labels=labels, rater=rater)
+    call = ["summary", str(tmp_path / "log.jsonl"), "--reward-channel", "judge"]
+
+    def said(*more: str) -> str:
+        return CliRunner().invoke(cli, [*call, *more], catch_exceptions=False).stdout
+
+    seen, judged = ({json.loads(line)["trace_id"] for line in (tmp_path / "log.jsonl").read_text().splitlines()
+                     if name in json.loads(line)["rewards"]} for name in ("review", "judge"))  # fmt: skip
+    rows = {row.split(",")[0] for row in (tmp_path / "labels.csv").read_text().splitlines()[1:]}
+    told, alone = said("--rewards", str(tmp_path / "labels.csv")), said()
+    assert "By review " in alone and "How judge agrees with review (by people):" in alone
+    assert "judge (by people)" not in told and f"of {len(judged)} that it judged" in alone
+    if not rater:
+        assert "By review " in told and "How judge agrees with review (by people):" in told
+        return
+    by = re.search(r"By people \d+ of (\d+) ", told)
+    assert by is not None and int(by[1]) == len(seen | rows) and "How judge agrees with people:" in told
+    assert f"What failed, by judge ({labels} by people):" in told and f"of {len(judged)} that it judged" in told
+
+
+def test_a_judge_is_held_against_labels_that_replace_its_outcomes(tmp_path: Path) -> None:
+    """What it had said of them was lost. Where a judge is the only reward of a log, labels are another one's."""
+    log(tmp_path, np.random.default_rng(1), review=0, labels=40)
+    alone = credit.read(tmp_path / "log.jsonl", reward="judge")
+    truth = dict(row.split(",")[:2] for row in (tmp_path / "labels.csv").read_text().splitlines()[1:])
+    names = alone.traces["trace"].to_pylist()
+    passes = {name: float(said) for name, said in zip(names, np.asarray(alone.reward), strict=False)}
+    bad = [name for name, label in truth.items() if label == "0.0" and np.isfinite(passes[name])]
+    records = [TraceRecord(name, name, "x", instances={"a": Agent()}) for name in names]
+    for record in records:
+        record.event("e", EventType.MESSAGE, "a", action=True)
+        said, label = passes[record.trace_id], truth.get(record.trace_id)
+        record.rewards |= {"judge": said} if np.isfinite(said) else {}
+        record.rewards |= {"team": record.rewards["judge"]} if np.isfinite(said) else {}
+        record.rewards |= {"team": float(label)} if label else {}
+        record.metrics |= {"team by people": 1.0} if label else {}
+    labelled = credit.read(tmp_path / "log.jsonl", reward="judge", rewards=tmp_path / "labels.csv")
+    for traces in (labelled, assemble(records)):
+        (found,) = verdict_errors(traces)
+        assert (found.name, found.against) == ("judge", "people")
+        assert found.counts()[:2] == (sum(passes[name] == 1 for name in bad), len(bad))
+        assert len(found.judged) == sum(np.isfinite(said) for said in passes.values())
+
+
+@pytest.mark.parametrize("draws", [20, pytest.param(300, marks=pytest.mark.slow)])
+def test_the_corrected_rate_holds_the_truth_with_and_without_labels(tmp_path: Path, draws: int) -> None:
+    """ "25 % (19 to 33 %) of all failed", of 42 %: the judge's verdicts had become the sample of people."""
+    rng, held = np.random.default_rng(2), list[bool]()
+    for _ in range(draws):
+        truth = log(tmp_path, rng, review=0.3, labels=30)
+        for table in (None, tmp_path / "labels.csv"):
+            traces = credit.read(tmp_path / "log.jsonl", reward="judge", rewards=table)
+            found = re.search(r"Corrected by these, .*interval (\d+) to (\d+) %", " ".join(corrected_failures(traces)))
+            assert found is not None
+            held.append(int(found[1]) - 0.5 <= 100 * truth <= int(found[2]) + 0.5)
+    assert sum(held) >= 0.95 * len(held) - 2 * (0.95 * 0.05 * len(held)) ** 0.5
