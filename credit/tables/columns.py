@@ -67,9 +67,10 @@ from graphs.joint_rewards import with_joint_rewards
 from graphs.padding import Sizes, bucket, pad, pad_array
 from graphs.replay_clusters import CHANCES, CHOICES, with_clusters
 from graphs.text import counted, excerpt
-from graphs.traces.batch_notes import counted_as_nothing, outcome_again
+from graphs.traces.batch_notes import counted_as_nothing
 from graphs.traces.evidence import Evidence
 from graphs.traces.missing_names import no_ids
+from graphs.traces.outcome_again import outcome_again
 from graphs.traces.schema import EVENT_EVIDENCE, FLAGS, LIKE_OUTCOMES, TRACE_EVIDENCE
 from graphs.traces.tokens import TOKEN_COLUMNS
 

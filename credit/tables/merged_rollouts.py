@@ -20,7 +20,7 @@ WHOLE = 2
 def merged_rollouts(trace: np.ndarray, agent: np.ndarray, turn: np.ndarray) -> np.ndarray:
     """The rows at which a trace begins again, as where two rollouts have one id: int [n], none where turns often fall.
 
-    The first agent is back at its first turn there, and turns of agents fall nowhere else.
+    The first agent is back at its first turn there, and turns of agents fall only over such rows.
 
     Args:
       trace: int [N], of each row as they were passed.
@@ -40,11 +40,12 @@ def merged_rollouts(trace: np.ndarray, agent: np.ndarray, turn: np.ndarray) -> n
     falls = turn[later] < turn[earlier]
     begins = (agent[later] == agent[start[later]]) & (turn[later] == turn[start[later]])
     again = np.zeros(len(trace), bool)
-    again[later[falls & begins]] = True
+    again[later[begins & (turn[later] <= turn[earlier])]] = True
     order = np.argsort(of, kind="stable")
     part = np.empty(len(trace), np.int64)  # how often its trace began again up to each row
     part[order] = np.cumsum(again[order])
     wrong = falls & (part[later] == part[earlier])
+    again &= np.isin(part, 1 + part[earlier[falls & ~wrong]])  # else an agent's next call in its first turn
     fallen, several = (len(np.unique(of[later[rows]])) for rows in (falls, turn[later] != turn[earlier]))
     if several < (1 + WHOLE) * fallen:
         return np.flatnonzero(again)[:0]

@@ -17,6 +17,7 @@ from graphs.look_alikes import look_alikes
 from graphs.text import counted, excerpt
 from graphs.traces.evidence import Evidence
 from graphs.traces.one_place import calls_in_place, fine_moments, own_places
+from graphs.traces.outcome_again import outcome_again
 from graphs.traces.part import Heading
 from graphs.traces.repeated_rows import MEASURED, REPEATED_ROWS
 from graphs.traces.repeated_traces import contents, contents_of_tokens, repeated_traces
@@ -25,7 +26,7 @@ from graphs.traces.schema import EVENT_EVIDENCE
 from graphs.traces.spans_at_once import moments
 from graphs.traces.tokens import Tokens
 
-__all__ = ["BY_VERSION", "OF_VERSIONS", "SEVERAL", "batch_notes", "counted_as_nothing", "outcome_again"]
+__all__ = ["BY_VERSION", "OF_VERSIONS", "batch_notes", "counted_as_nothing"]
 
 BY_VERSION = ". `--by task,policy_version` compares those of one"
 OF_VERSIONS = (
@@ -34,54 +35,10 @@ OF_VERSIONS = (
 )
 """What several versions of the policy in a group ask for: nothing of the method, and a weight of the loss."""
 
-NEARLY = 0.9
-"""The part of the traces from which on a last reward that is the outcome is called a copy."""
-
-
-SEVERAL = 4
-"""From how many numbers on it is no chance that all are outcomes: a bonus of 1 beside outcomes of 0 and 1 often is."""
-
 _OF_STEPS = ("native", "rollouts", "table")
 """Formats of trainers whose files may be of a step each. In others a number may be an index of the data set."""
 
 _IDS = frozenset(name for name, key in EVENT_EVIDENCE.items() if key.kind == "id")
-
-
-def outcome_again(event_reward: np.ndarray, outcome: np.ndarray, trace: np.ndarray) -> str:
-    """Where event rewards are the outcomes, in words, else "": of each row [N] in order, the trace from 0.
-
-    Trainers copy the outcome to every row, or to the last one after rewards of steps; environments pay it in steps,
-    often on the last one, and log their sum as the outcome. Copies are not called so where all outcomes are equal: each
-    step may have earned as much. A sum of one row is a copy, and that of a trace alone says nothing, nor do sums of
-    rewards that cancel, where their rounding is not small beside the outcomes.
-
-    Examples:
-      >>> score, trace = np.array([1.0, 1.0, 0.0, 0.0]), np.array([0, 0, 1, 1])
-      >>> outcome_again(score, score, trace), outcome_again(np.array([0.0, 1.0, 0.0, 0.0]), score, trace)
-      ('in every row', 'in the sum of each trace')
-    """
-    known = np.isfinite(outcome)
-    step, of_row, trace = np.nan_to_num(event_reward[known]), outcome[known], trace[known]
-    if not of_row.any():
-        return ""
-    if of_row.min() < of_row.max() and np.array_equal(
-        event_reward[known].astype(np.float32), of_row.astype(np.float32)
-    ):
-        return "in every row"
-    traces, first = np.unique(trace, return_index=True)
-    sums = np.bincount(trace, step)[traces]
-    rounding = 1e-6 * np.bincount(trace, np.abs(step))[traces]
-    told_apart = 1 < len(traces) < len(trace) and rounding.max() < 0.01 * np.abs(of_row).max()
-    if told_apart and (np.abs(sums - of_row[first]) <= rounding).all():
-        return "in the sum of each trace"
-    stated = np.flatnonzero(np.isfinite(event_reward[known]))
-    last = stated[np.diff(trace[stated], append=-1) != 0]
-    copied = np.abs(step[last] - of_row[last]) <= 1e-6 * np.abs(of_row[last])
-    told = of_row[last] != 0  # a last step that earned nothing, of a trace that did not either, is no copy
-    varied = len(last) < len(stated) and len(np.unique(of_row[last])) > 1 and told.any()
-    if not varied or min(copied.mean(), copied[told].mean()) < NEARLY:
-        return ""
-    return "in the last row of " + ("each trace" if copied.all() else f"{copied.sum()} of {len(last)} traces")
 
 
 def counted_as_nothing(none: int, rows: int) -> str:

@@ -77,7 +77,8 @@ from graphs.errors import CreditError, MissingColumnWarning, PrecisionWarning
 from graphs.padding import pad_array
 from graphs.replay_clusters import CHOICES
 from graphs.text import counted, excerpt
-from graphs.traces.batch_notes import SEVERAL, counted_as_nothing, outcome_again
+from graphs.traces.batch_notes import counted_as_nothing
+from graphs.traces.outcome_again import SEVERAL, may_be_outcome, outcome_again
 from graphs.traces.schema import EVENT_EVIDENCE, LIKE_OUTCOMES, TRACE_EVIDENCE
 from graphs.traces.tokens import TOKEN_COLUMNS
 
@@ -489,6 +490,7 @@ class RowAdvantages:
             apart = trace is None and bool("turn" in batch.columns or several_agents(batch))
             doubted = apart or copies or self._numbers_rounds(batch, at, falls)
             doubted |= bool(untold or merged or saw or traces_used_again(batch))
+            doubted |= not again and "event_reward" in batch.columns and bool(np.ptp(batch.columns["reward"]) > 0)
             told = trained is not None
             metrics |= condition_unbiased(
                 batch, self._facts, metrics, whole, version_told=told, lost=lost, doubted=doubted
@@ -929,8 +931,10 @@ def _paid_again(batch: Batch) -> tuple[str] | tuple[()]:
         return ()
     order = np.argsort(batch.rows.event)
     trace = np.asarray(batch.graph.trace_ids)[batch.rows.event[order]]
-    where = outcome_again(batch.columns["event_reward"][order], outcome[order], trace)
-    return (where,) if where or outcome.min() < outcome.max() else ()
+    columns = batch.columns["event_reward"][order], outcome[order], trace
+    if where := outcome_again(*columns):
+        return (where,)
+    return () if outcome.min() == outcome.max() or may_be_outcome(*columns) else ("",)
 
 
 def _of_nothing(graph: EventGraph, rows: Rows, advantage: Any, difference: Any, answered: np.ndarray) -> np.ndarray:

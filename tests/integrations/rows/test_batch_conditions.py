@@ -462,6 +462,51 @@ def test_rewards_that_cancel_within_a_trace_are_not_the_outcome_again() -> None:
         RowAdvantages("rloo", strict=True)(**columns, event_reward=small)
 
 
+def payments(kind: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Traces of 2 to 7 rows: their numbers, the outcome and the reward of each row, and the last row of each trace."""
+    draw = np.random.default_rng([86, seed])
+    traces = int(draw.choice([16, 64, 200]))
+    trace = np.repeat(np.arange(traces), draw.integers(2, 8, traces))
+    last, rows = np.flatnonzero(np.diff(trace, append=-1)), len(trace)
+    outcome = draw.normal(size=traces) if "model" in kind else draw.integers(0, 2, traces).astype(float)
+    paid = {
+        "penalties": np.where(draw.random(rows) < 0.1, -0.1, 0.0),
+        "lengths": -0.01 * draw.integers(1, 9, rows),
+        "tools that worked": (draw.random(rows) < 0.6).astype(float),
+        "a bonus at the end": np.isin(np.arange(rows), last[draw.random(traces) < 0.7]).astype(float),
+        "steps of a model": draw.random(rows),
+        "penalties beside a model": np.where(draw.random(rows) < 0.2, -0.1, 0.0),
+    }[kind]
+    return trace, outcome[trace], paid, last
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [("penalties", True), ("lengths", True), ("penalties beside a model", True), ("tools that worked", None),
+     ("a bonus at the end", None), ("steps of a model", None)],
+)  # fmt: skip
+def test_an_outcome_that_is_added_to_the_last_reward_is_named(kind: str, told: bool | None, seed: int) -> None:
+    """Beside a penalty in a tenth of the last rows `paid_once` and `unbiased` were 1, without a word."""
+    trace, outcome, paid, last = payments(kind, seed)
+    columns: dict[str, Any] = {"group": trace // 8, "trace": trace, "reward": outcome}
+    conditions, words = said(RowAdvantages("rloo"), **columns, event_reward=paid)
+    assert conditions["paid_once"] == conditions["unbiased"] == 1 and not words
+    paid[last] += outcome[last]
+    conditions, words = said(RowAdvantages("rloo"), **columns, event_reward=paid)
+    assert not told or (conditions["paid_once"] == conditions["unbiased"] == 0 and "in the last row of" in words[0])
+
+
+def test_where_last_rewards_are_often_the_outcome_nobody_knows_whether_it_is_paid_once() -> None:
+    """A judge that agrees with the outcome in four of five traces, and the outcome paid again there, look the same."""
+    draw, trace = np.random.default_rng(87), np.repeat(np.arange(160), 2)
+    passed = draw.integers(0, 2, 160).astype(float)
+    outcome, judged = passed[trace], np.where(draw.random(160) < 0.8, passed, 1 - passed)
+    paid = np.tile([0.0, 1.0], 160) * judged[trace]
+    conditions, words = said(RowAdvantages("rloo"), group=trace // 8, trace=trace, reward=outcome, event_reward=paid)
+    assert not {"paid_once", "unbiased"} & {*conditions} and not words
+
+
 def test_what_may_be_chance_is_no_error() -> None:
     """A bonus of 1 in the one trace that succeeds, of two, is the outcome again: strict=True ended the run."""
     rows: dict[str, Any] = {"group": ["q"] * 4, "trace": list("aabb"), "reward": np.array([1.0, 1, 0, 0])}

@@ -41,6 +41,15 @@ def _within_agents(rng: np.random.Generator, traces: int) -> list[Drawn]:
     return found
 
 
+def _numbered(rng: np.random.Generator, traces: int) -> list[Drawn]:
+    """Turns count the rows of a trace, whose first agent acts once."""
+    return [
+        [(trace, 9 * trace, 0)]
+        + [(trace, 9 * trace + int(name), turn) for turn, name in enumerate(rng.integers(1, 3, rng.integers(6, 14)), 1)]
+        for trace in range(traces)
+    ]
+
+
 def _joined(of: list[Drawn]) -> Drawn:
     return [row for rows in of for row in rows]
 
@@ -64,6 +73,7 @@ _HONEST: dict[str, Callable[[np.random.Generator, int], Drawn]] = {
     "rounds": lambda rng, n: _joined(_rounds(rng, n)),
     "several calls": lambda rng, n: _joined(_rounds(rng, n, calls=3)),
     "within agents": lambda rng, n: _joined(_within_agents(rng, n)),
+    "numbered": lambda rng, n: _joined(_numbered(rng, n)),
     "by turn": lambda rng, n: sorted(_joined(_rounds(rng, n)), key=lambda row: row[2]),
     "by agent": lambda rng, n: sorted(_joined(_rounds(rng, n))),
     "backwards": lambda rng, n: _joined(_rounds(rng, n))[::-1],
@@ -84,19 +94,17 @@ def test_honest_rows_begin_no_trace_again(kind: str) -> None:
         assert not _found(_HONEST[kind](np.random.default_rng([seed, 5]), (3, 8, 32)[seed % 3])), seed
 
 
-@pytest.mark.parametrize("draw", [_rounds, _within_agents])
+@pytest.mark.parametrize("draw", [_rounds, _within_agents, _numbered])
 def test_merged_rollouts_are_found_together_or_apart(draw: Callable[..., list[Drawn]]) -> None:
     for seed in range(60):
         rng = np.random.default_rng([seed, 6])
         of = draw(rng, 12)
         one, other = rng.choice(12, 2, replace=False).tolist()
-        if len({turn for _, agent, turn in of[other] if agent == 9 * other}) < 2:
-            continue  # its first agent acts once
         again = [(one, agent + 9 * (one - other), turn) for _, agent, turn in of[other]]
         whole = _joined([rows for i, rows in enumerate(of) if i not in (one, other)])
         at = int(rng.integers(2)) * len(whole)
-        if len({turn for _, agent, turn in of[one] if agent == 9 * one}) < 2:
-            continue
+        if draw is not _numbered and min(len([row for row in of[i] if row[1] == 9 * i]) for i in (one, other)) < 2:
+            continue  # its first agent acts once
         assert _found(of[one] + whole[:at] + again + whole[at:]) == [one], seed
 
 
