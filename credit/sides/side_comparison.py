@@ -22,7 +22,7 @@ from credit.sides.side_words import MOST_NAMED, MOST_TOLD, MOST_WORDS, first_to_
 from credit.sides.tool_failures import failing_tools
 from credit.sides.verdict_changes import told_changes
 from graphs.task_means import alike
-from graphs.text import apart, counted, part_of, percent, printable
+from graphs.text import counted, part_of, printable
 
 __all__ = ["SideComparison"]
 
@@ -209,8 +209,7 @@ class SideComparison(ComparedSides):
     def _who_failed(self) -> list[str]:
         """Which tools fail, or give nothing, more or less often beyond chance."""
         every = (("errors", self.failing), ("empty results", self.empty))
-        return [f"{what} per call of {printable(one.tool, 60)}: "
-                f"{' to '.join(apart((one.share.first, one.share.second), percent, 0))}"
+        return [f"{what} per call of {printable(one.tool, 60)}: {one.counts()}"
                 for what, found in every for one in found if one.share.stands_out]  # fmt: skip
 
     def _who_changed(self) -> list[str]:

@@ -81,7 +81,7 @@ def copied_rows(
     copies = max(int(np.count_nonzero(again)), len(sampled[0]))
     if copies == 0:
         return Copied(0)
-    measured = [*(of_rows[name] for name in MEASURED & {*of_rows}), *lengths.values()]
+    measured = _of_rows(rows, [*(of_rows[name] for name in MEASURED & {*of_rows}), *lengths.values()])
     if twice := _said_of_twice(rows, places, content, measured):
         return Copied(copies, twice)
     others = len(distinct(agent[order][~again]))
@@ -112,6 +112,14 @@ def copied_rows(
     copy = int(np.argmin(np.where(in_whole, times[which], count + 1)))  # others may be equal by chance, too
     at = place[copy], place[first[which[copy]]]
     return Copied(copies, untold=_equal(int(in_whole.sum()), "", "in every column", *at, _IF_COPIES))
+
+
+def _of_rows(rows: Rows, measured: Iterable[np.ndarray]) -> list[np.ndarray]:
+    """Columns without those that are one number for each trace, where most traces have several rows."""
+    trace = np.asarray(rows.names.graph.trace_ids)[rows.event]
+    sizes = np.bincount(trace)
+    traces, several = np.count_nonzero(sizes), np.count_nonzero(sizes > 1)
+    return [of for of in measured if 2 * several <= traces or len(np.unique(contents(trace, of))) > traces]
 
 
 def _places(rows: Rows, beside: Mapping[str, np.ndarray]) -> np.ndarray:

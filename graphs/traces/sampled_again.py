@@ -5,7 +5,8 @@ unlikely an honest repetition is, over all pairs. Log-probabilities may be of an
 as where decoding was greedy or cooler: then unlike traces of a task share long beginnings, of which honest ones share
 one nat on average. What they share more than that takes from the proof. A clock proves traces by its digits behind
 the second, once a moment, where most runs are unlike and hardly a moment is of two of them; of rows `copies_in_place`
-tells. Log-probabilities of whole actions show no shared beginnings: they prove only traces of several.
+tells. Log-probabilities of whole actions show no shared beginnings: they prove traces of several, and rows where none
+that is rare stands in two traces.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from graphs.event_graph import EventGraph
+from graphs.traces.real_numbers import are_real
 from graphs.traces.repeated_rows import APART, CHANCE
 from graphs.traces.repeated_traces import NEARLY, contents, contents_of_tokens, of_traces
 from graphs.traces.tokens import Tokens
@@ -24,6 +26,7 @@ __all__ = ["sampled_again"]
 
 _FEW = 4  # unlike pairs of traces, without which nothing shows how the policy samples
 _DIGITS = 6
+_REAL = 0.5  # of a whole action's log-probability, whose decoding may be cooler
 
 
 def sampled_again(
@@ -65,7 +68,8 @@ def sampled_again(
     copy, original = copy[own[copy]], original[own[copy]]
     again, first = _later(contents(trace, row))
     if whole_actions:
-        again, first = again[:0], first[:0]
+        surely = _unlikely(of_action, cluster[trace], contents(np.asarray(graph.group_ids)[trace], name))
+        again, first = again[surely[again]], first[surely[again]]
     if not len(copy) and not len(again):
         return (copy, original), (again, first)
     clock = _surprise_of_clock(times[:events], cluster[trace], acts, np.asarray(graph.group_ids)[trace], unlike[trace])
@@ -91,6 +95,8 @@ def sampled_again(
     if (whole.any() or rows.any()) and tokens is not None:
         between, within = _real_shares(graph, tokens, content, row, trace, name)
         whole, rows = proven(between)[0], proven(np.minimum(between, within))[1]
+    if whole_actions:
+        rows = np.ones(len(again), bool)
     return (copy[whole], original[whole]), (again[rows], first[rows])
 
 
@@ -103,6 +109,22 @@ def _whole_actions(ids: list[np.ndarray], log_prob: np.ndarray) -> Tokens:
     """
     which = np.unique(contents(log_prob, *ids), return_inverse=True)[1]
     return Tokens(np.arange(len(log_prob) + 1), which, np.isfinite(log_prob), log_prob)
+
+
+def _unlikely(log_prob: np.ndarray, cluster: np.ndarray, peer: np.ndarray) -> np.ndarray:
+    """Actions that no two of a batch share by chance: bool [E]; none where traces share one, or few can be compared.
+
+    Args:
+      log_prob: [E], of each action, NaN where it is not known. Rounded ones are equal by chance.
+      cluster, peer: int [E], the replays, and the task and agent, of each.
+    """
+    rare = np.flatnonzero(log_prob <= math.log(CHANCE))
+    unlikely = _REAL * log_prob <= math.log(CHANCE) - 2 * math.log(max(len(log_prob), 1))
+    alone = len(np.unique(contents(log_prob[rare], cluster[rare]))) == len(np.unique(log_prob[rare]))
+    rounded = np.count_nonzero(are_real(log_prob[rare])) < NEARLY * len(rare)
+    pairs = contents(peer[unlikely], cluster[unlikely])
+    compared = len(np.unique(pairs)) - len(np.unique(peer[unlikely]))
+    return unlikely & (alone and not rounded and compared >= _FEW)
 
 
 def _clusters(graph: EventGraph, n: int) -> np.ndarray:

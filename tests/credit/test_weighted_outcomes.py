@@ -135,8 +135,10 @@ CALLED = [((0.25, 0.25), LEAKS, 1, 1), ((0.12, 0.5), LEAKS, 1, 1), ((0.25, 0.25)
           ((0.25, 0.5), (0.3, 0.3), 3, 1), ((0.25, 0.25), LEAKS, 1, 0.7)]  # fmt: skip
 
 
-@pytest.mark.parametrize("draws", [30, pytest.param(300, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("looks", "leaks", "runs", "cover"), CALLED)
+@pytest.mark.parametrize(
+    ("looks", "leaks", "runs", "cover", "draws"),
+    [*((*case, 30) for case in CALLED[1::2]), *(pytest.param(*case, 300, marks=pytest.mark.slow) for case in CALLED)],
+)
 def test_a_judge_that_changed_makes_no_side_better(
     looks: tuple[float, float], leaks: tuple[float, float], runs: int, cover: float, draws: int
 ) -> None:

@@ -665,3 +665,38 @@ def test_a_row_again_at_its_place_is_named_though_its_numbers_are_of_few_kinds(s
         assert "credit/condition/unbiased" not in RowAdvantages("rloo")(**columns, **more).metrics
     with pytest.warns(UserWarning, match=f"{len(again)} rows? that equal"):
         credit.from_columns(**columns, **more)
+
+
+@pytest.mark.parametrize("again", [[5], [5, 9, 21], [5, 5, 5], range(32)], ids=["one", "three", "thrice", "all"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_row_again_is_named_by_its_log_probability(again: Any, turned: bool) -> None:
+    """`credit/copied` alone moved: of whole actions a log-probability of -150 proved traces only."""
+    draw, row = np.random.default_rng(84), np.sort(np.append(np.arange(32), again))
+    trace, log_prob = np.repeat(np.arange(8), 4), -100 - 50 * draw.random(32)
+    columns: dict[str, Any] = {"group": trace // 4, "trace": trace, "agent": np.tile([*"papc"], 8),
+                               "reward": trace % 3 / 2}  # fmt: skip
+    columns |= {"turn": np.tile(range(4), 8)} if turned else {}
+    taken = {name: column[row] for name, column in columns.items()}
+    said = f"{len(again)} rows? that equals? .*row 6 is row 5 again" if len(again) < 32 else "32 rows that equal"
+    with pytest.raises(credit.CreditError, match=said):
+        RowAdvantages("dr_mas", strict=True)(**taken, evidence={"log_prob": log_prob[row]})
+    with pytest.warns(UserWarning, match=said):
+        credit.from_columns(**taken, evidence={"log_prob": log_prob[row]})
+    RowAdvantages("dr_mas", strict=True)(**columns, evidence={"log_prob": log_prob})
+    for likely in (log_prob / 100, np.round(log_prob), np.where(trace % 4, log_prob, log_prob[0])):
+        found = built_from_columns({**taken, "evidence": {"log_prob": likely[row]}})[2]
+        assert len(again) == 32 or not copied_rows(found).twice
+
+
+@pytest.mark.parametrize("name", ["log_ratio", "value"])
+def test_one_number_for_a_trace_proves_no_copied_row(name: str) -> None:
+    """`log_ratio` as the sum over each trace, which is asked for, made second calls of an agent copies."""
+    draw, trace = np.random.default_rng(85), np.repeat(np.arange(32), 4)
+    columns: dict[str, Any] = {"group": trace // 4, "trace": trace, "agent": np.tile([*"pcpc"], 32),
+                               "reward": draw.normal(size=32)[trace]}  # fmt: skip
+    of_trace = draw.normal(0, 0.3, 32)[trace]
+    given = {"log_ratio": of_trace} if name == "log_ratio" else {"evidence": {"value": of_trace}}
+    method = {"log_ratio": ("rloo", {"truncate": np.inf}), "value": ("gae", {"lambda_": 1.0})}[name]
+    found = RowAdvantages(method[0], strict=True, **method[1])(**columns, **given)
+    assert found.metrics["credit/copied"] == 0.5
+    assert name == "value" or found.metrics["credit/condition/unbiased"] == 1
