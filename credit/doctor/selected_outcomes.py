@@ -80,8 +80,9 @@ def selected_outcomes(traces: Traces, success_at: float | None = None, prices: P
     judged = judged_traces(traces, success_at)
     if not found[0].tells_rates or judged.graded:
         return lines
-    rate = _Weighted.of(traces, judged.failed, found[0], printable(outcome_name(traces), 60), True).told()
-    return [*lines, f"{rate[0].upper()}{rate[1:]}."] if rate else lines
+    weighted = _Weighted.of(traces, judged.failed, found[0], printable(outcome_name(traces), 60), True)
+    rate = weighted.told()
+    return [*lines, f"I{weighted.condition[1:]}{rate}."] if rate else lines
 
 
 class _Weighted(NamedTuple):
@@ -112,7 +113,7 @@ class _Weighted(NamedTuple):
         of = f"{rate.traces} that {self.verdict.name} judged"
         if rate.traces == self.traces.sizes.traces:
             of = f"all {rate.traces}{' that were read' * (RefusedTraces.of(self.traces).traces > 0)}"
-        return f"{self.condition}{rate_with_interval(*rate[:3])} of {of} failed"
+        return f"{rate_with_interval(*rate[:3])} of {of} failed"
 
 
 def corrected_failures(
@@ -160,9 +161,9 @@ def corrected_failures(
         return [f"{said}.", loose, "A judge that changed may look like runs that did."]
     verdict = Fact(judge, passes, True)
     if not against:
-        rate = _Weighted.of(traces, failed, verdict, printable(outcome_name(traces), 60), False).told()
-        alike = "if these are like them, " * bool(facts)
-        return [f"With what {judge} says of the others, {'and ' * bool(facts)}{alike}{rate}."] if rate else []
+        weighted = _Weighted.of(traces, failed, verdict, printable(outcome_name(traces), 60), False)
+        alike = "and if these are like them, " if facts else weighted.condition
+        return [f"With what {judge} says of the others, {alike}{rate}."] if (rate := weighted.told()) else []
     held = with_outcomes(traces, outcome)
     chosen = _differing(held, known, prices)[:1]
     by_verdict = bool(chosen) and chosen[0].tells_rates
@@ -172,10 +173,13 @@ def corrected_failures(
     differ = "".join(f"beyond chance: {_with_and_without(one, known, task)}" for one in chosen)
     sure = "Corrected by these" if against in people_channels(traces) | {PEOPLE} else "If these are right"
     if by_verdict:
-        lines = [f"{said}.", f"{sure}, {rate}.", f"Traces with {name} differ from others {differ}."]
+        lines = [f"{said}.", f"{sure}, {weighted.condition}{rate}.", f"Traces with {name} differ from others {differ}."]
     else:
-        but = f", if others are like these, which differ {differ}" * bool(differ)
-        lines = [f"{said}.", f"{sure}, {rate}{but}."]
+        alike = "" if differ else weighted.condition
+        lines = [
+            f"{said}.",
+            f"{sure}, {alike}{rate}{f', if others are like these, which differ {differ}' * bool(differ)}.",
+        ]
     each = []
     for head, of in ((head, np.asarray(side) == i) for i, head in enumerate(heads if by_verdict or not chosen else ())):
         if found := weighted.rate(of):

@@ -25,6 +25,7 @@ __all__ = [
     "Fact",
     "compared_facts",
     "deciding_verdict",
+    "on_part",
     "outcomes",
     "stands_for",
     "sure_facts",
@@ -81,6 +82,20 @@ def deciding_verdict(traces: Traces) -> tuple[str, np.ndarray] | None:
     """
     fact = _deciding(traces)
     return None if fact is None or not fact.tells_rates else (fact.name, fact.value)
+
+
+def on_part(passes: np.ndarray) -> str:
+    """On how many traces a verdict is, where more than `LACK` have none; "" elsewhere.
+
+    Args:
+      passes: what it says of each, NaN without one: float [traces].
+
+    Examples:
+      >>> on_part(np.array([1.0, 0.0, np.nan]))
+      ' (on 2 of 3 traces)'
+    """
+    some, every = int(np.isfinite(passes).sum()), len(passes)
+    return f" (on {some} of {every} traces)" * (some < (1 - LACK) * every)
 
 
 def _deciding(traces: Traces) -> Fact | None:
