@@ -1947,6 +1947,7 @@ def test_the_answer_names_each_way_that_something_changed() -> None:
                 said = part.removeprefix(f"{way}: ").split(", ")
                 left = ["…"] if len(said) < len(of_way) or said[-1] == "…" else []
                 assert said == of_way[: len(said) - len(left)] + left and said[0] == of_way[0]
+                assert not left or len(of_way) - len(said) > 0, "a mark that hides one name is none"
 
 
 def drawn_metrics(rng: np.random.Generator, tasks: int) -> dict[str, TraceMetric]:
