@@ -1216,6 +1216,9 @@ def test_sides_are_what_the_log_states(tmp_path: Path) -> None:
         ("sistem", "sistem does not exist"),
     ):
         assert words in sides(text)[1], sides(text)
+    three = write(tmp_path / "v.jsonl", [trace(f"t{i}", "q", 1.0) | {"system": f"v{9 + i % 3}"} for i in range(6)])
+    steps = "--sides system=v9,v10 or --sides system=v10,v11"  # it asked for A,B, of three releases
+    assert f"expected two, such as {steps}\n" in run("metrics", three, "--sides", "system").stderr
     table.write_text("\n".join(table.read_text().splitlines()[:-1]))
     assert sides(table)[0] == ["a", "b"]
     for command in ("report", "view"):
