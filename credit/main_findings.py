@@ -23,13 +23,12 @@ from credit.sides.side_comparison import SideComparison
 from graphs.text import begin_of, counted, printable
 from graphs.traces.batch import Traces
 
-__all__ = ["LOOK_FIRST", "MORE_ON_SYSTEMS", "MOST", "MainFinding", "main_findings"]
+__all__ = ["LOOK_FIRST", "MOST", "MainFinding", "main_findings"]
 
 MOST = 6
 """Findings."""
 LOOK_FIRST = "Look first"
 """The name of the event that a table of events begins with."""
-MORE_ON_SYSTEMS = "`credit metrics --sides system` says what else changed between the systems."
 MOST_VERDICTS = 3
 """Verdicts of several that are named."""
 AGENT, TEXT = 40, 100

@@ -15,7 +15,7 @@ from credit.doctor.verdict_errors import verdict_errors
 from credit.ledger.entry_rows import ENTRIES
 from credit.ledger.receipts.receipt import LEGEND
 from credit.ledger_summary import ledger_summary
-from credit.main_findings import MORE_ON_SYSTEMS, main_findings
+from credit.main_findings import main_findings
 from credit.method_summary import credit_hints, empty_notes
 from credit.methods.absent_outcomes import channels_instead
 from credit.metrics.cost_summary import paid_by_agent, with_paid
@@ -173,7 +173,7 @@ def overview(findings: Findings) -> dict[str, Any]:
         "comparison": None,
     }
     compared = None if findings.sides is not None else compare_systems(traces, findings.prices, findings.success_at)
-    result["hints"] += [MORE_ON_SYSTEMS] * (compared is not None)
+    result["hints"] += [] if compared is None else [compared.sides.command(traces)]
     if findings.sides is not None:
         credit = claims.get(SUMMARY, claims.get(_opening(matters) or ""))
         measured = with_costs(

@@ -121,6 +121,40 @@ class Sides:
         named = word != "" and not later > 1 - AT_ONCE
         return traces, cls(names, side, names, unread, word, *_order(names, word, later), named, of_model)
 
+    @classmethod
+    def latest(cls, traces: Traces) -> Sides | None:
+        """The two systems that the log states, or of several, such as releases, the last two; None where it states one,
+        or several of which not each begins after the one before.
+
+        Args:
+          traces: what was read.
+        """
+        systems, begin = traces.traces["system"].to_pylist(), begins(traces)
+        names = {name for name in systems if name}
+        if len(names) < 3:
+            return cls.joined("system", traces)[1] if len(names) == 2 else None
+        of = {name: begin[np.array([one == name for one in systems])] for name in names}
+        if not all(np.isfinite(one).any() for one in of.values()):
+            return None
+        in_time = sorted(names, key=lambda name: float(np.nanmedian(of[name])))
+        for step in itertools.pairwise(in_time):
+            two = np.array([step.index(name) if name in step else -1 for name in systems])
+            if part_later(begin, two) <= 1 - AT_ONCE:
+                return None
+        (first, second), side = stated_sides("system", in_time[-2:], traces)
+        unread = {trace: int(its == second) for trace, its in traces.refused_systems.items() if its in (first, second)}
+        return cls((first, second), side, (first, second), unread, "system")
+
+    def command(self, traces: Traces) -> str:
+        """The command that says more of two systems.
+
+        Args:
+          traces: of these sides.
+        """
+        others = {*traces.traces["system"].to_pylist()} - {"", None, *self.names}
+        two = shlex.quote(f"system={','.join(self.names)}") if others else "system"
+        return f"`credit metrics --sides {two}` says what else changed between the systems."
+
 
 def read_sides(
     path: str | Path, traces: Traces

@@ -167,14 +167,12 @@ def compare_sides(
 def compare_systems(
     traces: Traces, prices: Prices | None = None, success_at: float | None = None
 ) -> SideComparison | None:
-    """The two systems that the log states, in success and costs alone; None where it states one or several.
+    """Two systems that the log states (`Sides.latest`), in success and costs alone; None without.
 
     Args:
       traces, prices, success_at: as of `compare_sides`.
     """
-    if len({name or "" for name in traces.traces["system"].to_pylist()} - {""}) != 2:
-        return None
-    traces, sides = Sides.joined("system", traces)
+    sides = Sides.latest(traces)
     return None if sides is None else compare_costs(traces, sides, prices, success_at)
 
 

@@ -117,7 +117,7 @@ def summary(
     from credit.doctor.idle_agents import idle_losses
     from credit.doctor.selected_outcomes import corrected_failures, selected_outcomes
     from credit.doctor.verdict_errors import verdict_errors
-    from credit.main_findings import LOOK_FIRST, MORE_ON_SYSTEMS, main_findings
+    from credit.main_findings import LOOK_FIRST, main_findings
     from credit.methods.absent_outcomes import channels_instead
     from credit.methods.option_texts import parse_options
     from credit.methods.running import has_outcomes, run
@@ -263,7 +263,7 @@ def summary(
             _print_first(console, dataclasses.replace(result, quiet=quiet), given_inputs(ctx), ids)
         left_out = [] if none or paid.all() or not last else [_without_credit(paid, unscored)]
         print_lines(console, "", [*last, *left_out])
-        hints += [MORE_ON_SYSTEMS] * (compared is not None and chosen is None)
+        hints += [compared.sides.command(traces)] if compared is not None and chosen is None else []
         hints += [TO_LABEL] if unscored and not channels_instead(traces) else []
         print_lines(console, "To do more", hints, apart=False)
     leave(ctx, traces, allow_bad, () if as_json or not result.endings else (RUN_ERROR, RUN_LIMIT))
