@@ -507,6 +507,23 @@ def test_where_last_rewards_are_often_the_outcome_nobody_knows_whether_it_is_pai
     assert not {"paid_once", "unbiased"} & {*conditions} and not words
 
 
+@pytest.mark.parametrize(
+    ("versions", "told", "words"),
+    [([5, 5, 5, 5], {"trained_version": 7}, True), ([5, 5, 7, 7], {}, True), ([5, 5, 6, 6], {}, False),
+     ([5, 5, 5, 5], {"trained_version": 7, "log_ratio": np.full(4, 0.1)}, False)],
+)  # fmt: skip
+def test_rows_of_much_older_versions_without_weights_are_named_once(
+    versions: list[int], told: dict[str, Any], words: bool
+) -> None:
+    """`unbiased` vanished without a word."""
+    credit_of = RowAdvantages("rloo", truncate=np.inf)
+    for again in (False, True):
+        seen = said(credit_of, reward=OUTCOME, policy_version=versions, **told, **TEAM)[1]
+        assert ["got rows 2 versions older than the trained policy" in text for text in seen] == [True] * (
+            words and not again
+        )
+
+
 def test_what_may_be_chance_is_no_error() -> None:
     """A bonus of 1 in the one trace that succeeds, of two, is the outcome again: strict=True ended the run."""
     rows: dict[str, Any] = {"group": ["q"] * 4, "trace": list("aabb"), "reward": np.array([1.0, 1, 0, 0])}
