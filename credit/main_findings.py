@@ -11,7 +11,7 @@ import numpy as np
 
 from credit.doctor.ranked_verdicts import RankedVerdict
 from credit.doctor.verdict_errors import VerdictErrors
-from credit.methods.absent_outcomes import by_people, channels_instead
+from credit.methods.absent_outcomes import by_people, channels_instead, channels_of_rest
 from credit.reports.leading_cause import LeadingCause
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.outcome_differences import OutcomeDifferences
@@ -107,7 +107,8 @@ def main_findings(
     others = other_outcomes(traces, None if compared is None else compared.sides, changed)
     failed, behind = _failed(traces, differing, triaged, compared, corrected, of_kinds, changed)
     named = f"What failed, by {printable(traces.outcome, AGENT)}" if traces.outcome else "What failed"
-    n, given = int(np.isfinite(traces.reward).sum()), traces.by_people.get(own_channel(traces), 0)
+    n = int(np.isfinite(traces.reward[: traces.sizes.traces]).sum())
+    given = traces.by_people.get(own_channel(traces), 0)
     named += f" ({by_people(n, given)})" * (0 < given < n)
     found = [(0, _finding(named, failed, more=[*behind, others]))]
     if selected:
@@ -221,6 +222,8 @@ def _failed(
         judge = chosen_outcome(traces) or printable(traces.outcome or "the outcome", AGENT)
         judge = f"By {judge}{', which changed' * (f' {judge} ' in changed)}"
         sides, of_kinds = f"{judge}: {sides}" * bool(sides), [f"{judge}, {one[0].lower()}{one[1:]}" for one in of_kinds]
+    if rest := channels_of_rest(traces):
+        opening.append(_sentence(rest))
     told = [*opening, *corrected[:2], *of_kinds[1:]]
     if without and not np.isnan(differing.equal):
         told += [f"{without} of {counted(n, 'trace')} have no outcome.", _went_wrong(traces, triaged)]

@@ -9,13 +9,22 @@ Reference: Heckman 1979, Sample selection bias as a specification error.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from credit.metrics.event_costs import Prices, is_priced
 from credit.metrics.part_costs import COST_WORDS, PAID_IN
 from credit.metrics.success_costs import known_costs
-from credit.reports.deciding_verdict import Fact, compared_facts, outcomes, stands_for, sure_facts, verdict_facts
+from credit.reports.deciding_verdict import (
+    Fact,
+    compared_facts,
+    outcomes,
+    stands_for,
+    sure_facts,
+    verdict_facts,
+    with_second,
+)
 from credit.reports.judged_traces import judged_traces, rate_with_interval
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.prevalence import Corrected, corrected_rate
@@ -41,8 +50,8 @@ MOST = 3
 
 
 def selected_outcomes(traces: Traces, success_at: float | None = None, prices: Prices | None = None) -> list[str]:
-    """In what traces with an outcome differ beyond chance from those without, of what nearly all have (`LACK`), in
-    sentences.
+    """In what traces with an outcome differ beyond chance from those without, of what nearly all have (`LACK`), or
+    of a verdict of some (`LEAST_JUDGED`), in sentences.
 
     Where a verdict of two values does, `corrected_rate` tells how many of all failed.
 
@@ -71,25 +80,40 @@ def selected_outcomes(traces: Traces, success_at: float | None = None, prices: P
     judged = judged_traces(traces, success_at)
     if not found[0].tells_rates or judged.graded:
         return lines
-    rate = _by_verdict(traces, judged.failed, known, found[0], printable(outcome_name(traces), 60))
-    return [*lines, f"{rate}."] if rate else lines
+    weighted = _Weighted.of(traces, judged.failed, found[0], printable(outcome_name(traces), 60), True)
+    rate = weighted.told()
+    return [*lines, f"I{weighted.condition[1:]}{rate}."] if rate else lines
 
 
-def _by_verdict(traces: Traces, failed: np.ndarray, known: np.ndarray, verdict: Fact, given: str) -> str:
-    """How many of all with this verdict failed; "" with few of either."""
-    has = np.isfinite(verdict.value)
-    if (rate := corrected_rate(failed[has], known[has], verdict.value[has], task_ids(traces)[has])) is None:
-        return ""
-    told = _failed_of(traces, rate, verdict.name)
-    return f"If {given} was given by chance, or for what {verdict.name} says, {told}"
+class _Weighted(NamedTuple):
+    """What weights the known outcomes for all: a verdict, another of traces without it (`with_second`)."""
 
+    traces: Traces
+    failed: np.ndarray
+    known: np.ndarray
+    verdict: Fact
+    condition: str
 
-def _failed_of(traces: Traces, rate: Corrected, judge: str) -> str:
-    """The rate, and of which traces it is."""
-    of = f"{rate.traces} that {judge} judged"
-    if rate.traces == traces.sizes.traces:
-        of = f"all {rate.traces}{' that were read' * (RefusedTraces.of(traces).traces > 0)}"
-    return f"{rate_with_interval(*rate[:3])} of {of} failed"
+    @classmethod
+    def of(cls, traces: Traces, failed: np.ndarray, verdict: Fact, given: str, chosen: bool) -> _Weighted:
+        """Of these outcomes, of which it is `chosen` by the verdict which traces have one."""
+        known = np.isfinite(outcomes(traces))
+        both, few = with_second(verdict, traces, known)
+        says = f", or for what {both.name} says" * chosen
+        return cls(traces, failed, known, both, f"if {given} was given by chance{says}, " * (chosen or few))
+
+    def rate(self, of: np.ndarray | slice = slice(None)) -> Corrected | None:
+        """How many of these traces failed."""
+        return corrected_rate(self.failed[of], self.known[of], self.verdict.value[of], task_ids(self.traces)[of])
+
+    def told(self) -> str:
+        """How many failed, and of which traces it is; "" with few."""
+        if (rate := self.rate()) is None:
+            return ""
+        of = f"{rate.traces} that {self.verdict.name} judged"
+        if rate.traces == self.traces.sizes.traces:
+            of = f"all {rate.traces}{' that were read' * (RefusedTraces.of(self.traces).traces > 0)}"
+        return f"{rate_with_interval(*rate[:3])} of {of} failed"
 
 
 def corrected_failures(
@@ -130,30 +154,39 @@ def corrected_failures(
             return []
         passes = np.full(len(known), np.nan)
         passes[has] = yes
-    name, judge = printable(against, 60), printable(judge, 60)
+    name, judge, task = printable(against, 60), printable(judge, 60), task_ids(traces)
     said = f"By {name} {part_of(int(failed.sum()), int(known.sum()))} failed"
     if judged.graded:
         loose = f"Grades of {judge} do not correct this rate: `--success-at`, the least grade that passes, does."
         return [f"{said}.", loose, "A judge that changed may look like runs that did."]
-    found = corrected_rate(failed, known, passes, task_ids(traces))
-    if found is None:
-        return [f"{said}: too few to correct the rate by."] if against else []
-    rate = _failed_of(traces, found, judge)
+    verdict = Fact(judge, passes, True)
     if not against:
-        alike = ", and if these are like them" * bool(facts)
-        return [f"With what {judge} says of the others{alike}, {rate}."]
-    chosen, task = _differing(with_outcomes(traces, outcome), known, prices)[:1], task_ids(traces)
-    but = "".join(f"beyond chance: {_with_and_without(one, known, task)}" for one in chosen)
+        weighted = _Weighted.of(traces, failed, verdict, printable(outcome_name(traces), 60), False)
+        alike = "and if these are like them, " if facts else weighted.condition
+        return [f"With what {judge} says of the others, {alike}{rate}."] if (rate := weighted.told()) else []
+    held = with_outcomes(traces, outcome)
+    chosen = _differing(held, known, prices)[:1]
+    by_verdict = bool(chosen) and chosen[0].tells_rates
+    weighted = _Weighted.of(held, failed, chosen[0] if by_verdict else verdict, name, by_verdict)
+    if not (rate := weighted.told()):
+        return [f"{said}: too few to correct the rate by."]
+    differ = "".join(f"beyond chance: {_with_and_without(one, known, task)}" for one in chosen)
     sure = "Corrected by these" if against in people_channels(traces) | {PEOPLE} else "If these are right"
-    if chosen and chosen[0].tells_rates and (by := _by_verdict(traces, failed, known, chosen[0], name)):
-        return [f"{said}.", f"These differ from others {but}.", f"{sure}: {by[0].lower()}{by[1:]}."]
-    lines = [f"{said}.", f"{sure}, {rate}{', if others are like these, which differ ' * bool(but)}{but}."]
+    if by_verdict:
+        lines = [f"{said}.", f"{sure}, {weighted.condition}{rate}.", f"Traces with {name} differ from others {differ}."]
+    else:
+        alike = "" if differ else weighted.condition
+        lines = [
+            f"{said}.",
+            f"{sure}, {alike}{rate}{f', if others are like these, which differ {differ}' * bool(differ)}.",
+        ]
     each = []
-    for head, of in ((head, np.asarray(side) == i) for i, head in enumerate(heads if not but else ())):
-        if found := corrected_rate(failed[of], known[of], passes[of], task_ids(traces)[of]):
+    for head, of in ((head, np.asarray(side) == i) for i, head in enumerate(heads if by_verdict or not chosen else ())):
+        if found := weighted.rate(of):
             each.append(f"{printable(head, 60)} {rate_with_interval(*found[:3])}")
     why = "not tested, since the sides are not held to the same tasks"
-    return [*lines, *[f"{sure}, by side: {', '.join(each)}; {why}."] * (len(each) > 1)]
+    by_side = f"{sure}, by side: {weighted.condition}{', '.join(each)}; {why}."
+    return [*lines, *[by_side] * (len(each) > 1)]
 
 
 def _differing(traces: Traces, known: np.ndarray, prices: Prices | None) -> list[Fact]:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from credit.reports.own_outcomes import of_agents
+from credit.reports.verdict_channels import own_channel
 from graphs.errors import QUOTES, CreditError, Problem
+from graphs.logs.read_logs import DEFAULT_CHANNEL
 from graphs.reading.tables.outcome_words import MEANING_OPTION
 from graphs.text import counted
 
@@ -24,6 +26,7 @@ __all__ = [
     "action_counts",
     "by_people",
     "channels_instead",
+    "channels_of_rest",
     "found_instead",
     "left_out",
     "no_outcome",
@@ -134,8 +137,27 @@ def channels_instead(traces: Traces) -> str:
     n = traces.sizes.traces
     if np.isfinite(np.asarray(traces.reward)[:n]).any() or of_agents(traces).any():
         return ""
-    counts = {name: len(traces.evidence[f"rewards.{name}"].rows) for name in traces.reward_channels}
+    counts = {name: len(rows) for name, rows in _rows_of_channels(traces).items()}
     return other_channels(counts, n, traces.by_people)
+
+
+def channels_of_rest(traces: Traces) -> str:
+    """The other channels of reward that traces without an outcome have, where some have one and nobody chose a channel,
+    as labels of a few traces leave those of the log aside; "" elsewhere.
+
+    Args:
+      traces: what was read.
+    """
+    n, rows = traces.sizes.traces, _rows_of_channels(traces)
+    has = np.isfinite(np.asarray(traces.reward)[:n]) | of_agents(traces)
+    if has.all() or not has.any() or own_channel(traces) not in ("", DEFAULT_CHANNEL):
+        return ""
+    of_rest = {name: len(its) for name, its in rows.items() if name != DEFAULT_CHANNEL and not has[its].all()}
+    return other_channels(of_rest, n, traces.by_people)
+
+
+def _rows_of_channels(traces: Traces) -> dict[str, np.ndarray]:
+    return {name: traces.evidence[f"rewards.{name}"].rows for name in traces.reward_channels}
 
 
 def by_people(count: int, given: int) -> str:

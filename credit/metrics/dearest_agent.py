@@ -1,11 +1,13 @@
-"""Which agent takes most of the money, and whether for its model's price or for its tokens."""
+"""Which agent or model takes most of the money, and whether for its model's price or for its tokens."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from credit.metrics.event_costs import Prices, event_costs, prices_of_events
-from credit.metrics.part_costs import COST_WORDS, by_agent, part_costs, unit_paid
+from credit.metrics.part_costs import COST_WORDS, Costs, by_agent, part_costs, unit_paid
 from graphs.text import amount, apart, counted, percent, printable
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import event_models
@@ -14,6 +16,8 @@ __all__ = ["dearest_agent"]
 
 MOST_OF_MONEY = 0.5
 """Part of the money from which `dearest_agent` names an agent, of at least `FEWEST_PAID`."""
+OUT_OF_PROPORTION = 0.25, 2
+"""And from which it does one, or a model, whose part of the tokens is at most one of so many of it."""
 FEWEST_PAID = 3
 ALIKE = 0.05
 """Part by which prices of a token, or an agent's part and an even one, may differ and be no reason."""
@@ -22,8 +26,9 @@ MOST_MODELS = 2
 
 
 def dearest_agent(traces: Traces, prices: Prices | None = None) -> tuple[list[str], list[str]]:
-    """Which agent takes at least half of the money, and why, in sentences without a full stop, and what stands behind
-    them; none where none does, few have any, or it is not known.
+    """Which agent takes at least half of the money, or at least a quarter and twice its part of the tokens, and why, in
+    sentences without a full stop, and what stands behind them; none where none does, few have any, or it is not known.
+    Without such an agent, which model takes a quarter and twice its part of the tokens.
 
     Why, a table of prices tells: whether a token of its costs more than one of the others, and whether it would take
     more than an even part at their prices. A price of reads is compared with one of reads, as of each kind of token.
@@ -43,27 +48,61 @@ def dearest_agent(traces: Traces, prices: Prices | None = None) -> tuple[list[st
     """
     names, agent, parts = by_agent(traces, prices)
     unit = unit_paid(parts)
-    paid = sorted((costs[unit].total or 0.0, shares.get(unit, 0.0), place)
-                  for place, (costs, shares) in enumerate(parts) if unit)  # fmt: skip
-    some = sum(cost > 0 for cost, *_ in paid)
-    if unit == "tokens" or some < FEWEST_PAID or paid[-1][1] < MOST_OF_MONEY:
+    if unit in ("", "tokens"):
         return [], []
-    own, share, place = paid[-1]
+    some = sum((costs[unit].total or 0.0) > 0 for costs, _ in parts)
+    place = None if some < FEWEST_PAID else _takes_most(parts, unit, MOST_OF_MONEY)
+    if place is None:
+        return _dearest_model(traces, prices, unit), []
+    share = parts[place][1][unit]
     whose = printable(names[place], 60)
-    shown, total = apart((own, sum(cost for cost, *_ in paid)), amount, 4)
-    told = f"{percent(share)} of the {COST_WORDS[unit]} ({shown} of {total}) went to {whose}"
+    told = _told(parts, place, unit, whose)
     of_model = _by_model(traces, prices, agent == place, whose, unit, share)
     if unit == "money" and prices is not None:
         why, *behind = _why(traces, prices, agent == place, 1 / some)
         return [f"{told}, {why}", *of_model], behind
-    tokens = [costs[name] for costs, _ in parts for name in ("tokens", "input_tokens")]
-    if any(one.missing for one in tokens) or not (every := sum(one.total or 0.0 for one in tokens)):
+    if not (of_tokens := _parts_of_tokens(parts)):
         return [told, *of_model], []
-    of = sum(one.total or 0.0 for one in tokens[2 * place : 2 * place + 2]) / every
     own_models, others = _models(traces, agent == place)
     models = own_models if own_models == others else f"{own_models}; others: {others}"
-    told = f"{told}, for {percent(of)} of the tokens ({models})"
+    told = f"{told}, for {percent(of_tokens[place])} of the tokens ({models})"
     return [told, *of_model], []
+
+
+def _takes_most(parts: Sequence[Costs], unit: str, most: float) -> int | None:
+    """The part that takes `most` of the money, or `OUT_OF_PROPORTION`, the greatest first; None without one."""
+    least, times = OUT_OF_PROPORTION
+    shares, of_tokens = [of.get(unit, 0.0) for _, of in parts], _parts_of_tokens(parts)
+    for place in sorted(range(len(parts)), key=shares.__getitem__, reverse=True):
+        dear = bool(of_tokens) and shares[place] >= max(least, times * of_tokens[place])
+        if shares[place] >= most or dear:
+            return place
+    return None
+
+
+def _parts_of_tokens(parts: Sequence[Costs]) -> list[float]:
+    """Which part of the tokens each generates and reads; empty where not all are counted."""
+    tokens = [[costs[name] for name in ("tokens", "input_tokens")] for costs, _ in parts]
+    sums = [sum(one.total or 0.0 for one in of) for of in tokens]
+    return [] if any(one.missing for of in tokens for one in of) or not sum(sums) else [one / sum(sums) for one in sums]
+
+
+def _told(parts: Sequence[Costs], place: int, unit: str, whose: str) -> str:
+    """Which part of the money went to whom."""
+    paid = [costs[unit].total or 0.0 for costs, _ in parts]
+    shown, total = apart((paid[place], sum(paid)), amount, 4)
+    return f"{percent(parts[place][1][unit])} of the {COST_WORDS[unit]} ({shown} of {total}) went to {whose}"
+
+
+def _dearest_model(traces: Traces, prices: Prices | None, unit: str) -> list[str]:
+    """Which model takes money out of proportion, whoever uses it."""
+    names, model = event_models(traces)
+    parts = part_costs(traces, model, len(names), prices)
+    place = _takes_most(parts, unit, np.inf)
+    if place is None or not names[place]:
+        return []
+    of = percent(_parts_of_tokens(parts)[place])
+    return [f"{_told(parts, place, unit, printable(names[place], 40))}, for {of} of the tokens"]
 
 
 def _by_model(traces: Traces, prices: Prices | None, own: np.ndarray, agent: str, unit: str, share: float) -> list[str]:

@@ -20,6 +20,7 @@ from credit.page.findings import Findings
 from credit.page.label_order import label_order
 from credit.page.overview import overview
 from credit.page.trace_view import TraceViews
+from credit.reports.verdict_channels import people_judged
 from graphs.atomic import atomic_write
 from graphs.errors import CreditError, expect
 from graphs.text import counted, printable
@@ -119,6 +120,7 @@ def served_page(findings: Findings, *, title: str = "Credit report", labelled: b
     explorer: dict[str, Any] = {"held": held, "served": True, "labelled": labelled}
     if labelled:
         explorer["order"] = label_order(findings.traces)
+        explorer["judged"] = np.flatnonzero(people_judged(findings.traces)).tolist()
     head = {"title": printable(title, 200), "overview": overview(findings), "explorer": explorer}
     return _filled(head, [], served=True)
 

@@ -6,14 +6,15 @@ is asked of this clock, and never of rows.
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
 
-from credit.reports.durations import Durations
+from credit.reports.durations import Durations, durations
 from credit.reports.event_facts import EventFacts
 
-__all__ = ["Clock", "clock", "first_of_each", "last_of_each"]
+__all__ = ["Clock", "TimedFacts", "clock", "first_of_each", "last_of_each"]
 
 SAME = 1e-5
 """Seconds within which moments are one. Logs round to a microsecond, and sums of seconds since 1970 to less."""
@@ -96,6 +97,24 @@ def last_of_each(ids: np.ndarray, rows: np.ndarray, moment: np.ndarray, count: i
     last = np.full(count, -1)
     last[ids[order]] = order  # the last assignment counts
     return last
+
+
+class TimedFacts(EventFacts):
+    """The events of a batch and their times.
+
+    Args:
+      traces: what was read.
+    """
+
+    @functools.cached_property
+    def durations(self) -> Durations:
+        """How long each event took."""
+        return durations(self)
+
+    @functools.cached_property
+    def clock(self) -> Clock:
+        """When each event begins and ends among those of its trace."""
+        return clock(self, self.durations)
 
 
 def first_of_each(ids: np.ndarray, rows: np.ndarray, moment: np.ndarray, count: int) -> np.ndarray:

@@ -8,10 +8,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from credit.reports.clock import clock, first_of_each, last_of_each
-from credit.reports.durations import durations
+from credit.reports.clock import TimedFacts, first_of_each, last_of_each
 from credit.reports.event_errors import cut_answers
-from credit.reports.event_facts import EventFacts
 from credit.reports.judged_traces import JudgedTraces
 from credit.reports.shown_example import example_kinds, shown_example
 from credit.reports.tool_calls import ToolCalls
@@ -202,8 +200,7 @@ def _ends(traces: Traces, calls: ToolCalls) -> Iterator[tuple[str, np.ndarray, n
     graph, n = traces.graph, traces.sizes
     trace = np.asarray(graph.trace_ids)[: n.events]
     formats = traces.traces["format"].combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    facts = EventFacts.of(traces)
-    times = clock(facts, durations(facts))
+    times = TimedFacts.of(traces).clock
     moment, acts = times.at, np.flatnonzero(np.asarray(graph.action_mask)[: n.events])
     last = last_of_each(trace, acts, moment, n.traces)
     rows = np.flatnonzero(calls.open)

@@ -35,8 +35,9 @@ class OneModel(NamedTuple):
     Attributes:
       name: its name.
       failed, traces: how many of its traces failed, and of how many, in the tasks compared.
-      share: the mean over these tasks of the part that failed; NaN of one that is in too few of them to be compared,
-        and of all models where no system has two.
+      share: the mean over these tasks of the part that failed, or, where no task is compared with itself, over
+        systems of that of each; NaN of one that is in too few of them to be compared, and of all models where no system
+        has two.
       tasks: how many these are.
       p: of the test that it fails as the others of the same tasks, corrected for how many there are: of models of
         agents, for all of these and for `FAMILIES`.
@@ -127,7 +128,10 @@ class ModelFailures:
             others = f"; {counted(rows, 'other trace')} not among these" if rows else ""
             of += f" within a {self.inside}" if self.inside and what == "model" else ""
             tasks = f"{counted(known[0].tasks, 'task')} with {'both' if len(known) == 2 else 'all these'}"
-            mean = f"mean over {tasks if self.within else 'tasks'}"
+            parts = [f"{one}s" for one in self.inside.split(" and ") if one and one != what]
+            single = all(one.tasks == one.traces for one in known)
+            units = tasks if self.within else " and ".join(parts) or ("traces" if single else "tasks")
+            mean = f"mean over {units}"
             chance = f"; {_chance(known)}" if agent or (what == "model" and "" in self.used) else ""
             mixes = f"; the {what} may be why the rest differs" if why else ""
             lines.append(f"{self.failed} by {what}{of}, {mean}: {', '.join(shown)}{chance}{mixes}{others}.")

@@ -45,7 +45,7 @@ from graphs.task_means import (
     holm,
     mean_interval,
 )
-from graphs.text import LEAST_OF_PERCENT, amount, apart, counted, percent, printable, rounds_away
+from graphs.text import LEAST_OF_PERCENT, amount, apart, counted, percent, plural, printable, rounds_away
 from graphs.traces.batch import Traces
 
 __all__ = ["UNRECOVERED", "WITH", "Difference", "OutcomeDifferences", "outcome_differences"]
@@ -241,13 +241,19 @@ class OutcomeDifferences:
         return plain | {
             "models": by.models, "systems": by.systems, "agent_models": by.agents, "in_system": "system" in by.inside,
             "headline": self.headline(), "opening": self.opening(), "hints": self.hints(),
-            "lines": self.lines(), "same": self.same(), "rows": rows, "kinds": self.kinds
+            "lines": self.lines(), "same": self.same(), "rows": rows, "kinds": self.kinds, "units": self.units
         }  # fmt: skip
 
     @property
     def kinds(self) -> tuple[str, str]:
         """What traces of the two kinds are called."""
         return ("worse", "better") if self.of_task else ("failed", "succeeded")
+
+    @property
+    def units(self) -> str:
+        """What the means of `rows` are over."""
+        each = not self.within and self.tasks == self.failed + self.succeeded
+        return "traces" if each else plural(self.noun)
 
     def headline(self) -> str:
         """How many traces failed, and what differs in them; "" without any outcome."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from credit.reports.deciding_verdict import deciding_verdict
+from credit.reports.deciding_verdict import deciding_verdict, on_part
 from credit.reports.judged_traces import JudgedTraces, rate_with_interval
 from credit.reports.prevalence import Corrected, corrected_rate
 from credit.reports.tasks import task_ids
@@ -24,7 +24,7 @@ __all__ = ["PartRates", "part_rates"]
 class PartRates(NamedTuple):
     """The part of all traces that failed, of each of some parts; None of one of which too few have an outcome.
 
-    `verdict`: the one that decides which have, by which these are weighted (`corrected_rate`).
+    `verdict`: the one that decides which have, by which these are weighted (`corrected_rate`), and on how many it is.
     """
 
     verdict: str
@@ -60,5 +60,6 @@ def part_rates(traces: Traces, judged: JudgedTraces, part: np.ndarray, number: i
     if judged.of_task or (found := deciding_verdict(traces)) is None:
         return None
     (name, passes), task, known = found, task_ids(traces), judged.failed | judged.succeeded
-    every = ((part == i) & np.isfinite(passes) for i in range(number))
-    return PartRates(name, [corrected_rate(judged.failed[of], known[of], passes[of], task[of]) for of in every])
+    every = (part == i for i in range(number))
+    rates = [corrected_rate(judged.failed[of], known[of], passes[of], task[of]) for of in every]
+    return PartRates(f"{name}{on_part(passes)}", rates)

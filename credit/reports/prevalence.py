@@ -56,7 +56,7 @@ def corrected_rate(failed: np.ndarray, known: np.ndarray, passes: np.ndarray, ta
     Args:
       failed: whether a trace failed by the reference, where that is known: bool [n].
       known: whether it is: bool [n].
-      passes: whether the verdict passes a trace: float [n], NaN without one.
+      passes: whether the verdict passes a trace, or from 3 on what else tells it apart: float [n], NaN without one.
       task: of each: int [n].
 
     Examples:
@@ -68,7 +68,7 @@ def corrected_rate(failed: np.ndarray, known: np.ndarray, passes: np.ndarray, ta
     from scipy.special import betaincinv  # comes with JAX; slow to import
 
     verdict = np.where(np.isnan(passes), 2, passes).astype(np.int64)
-    used = (verdict < 2) | (len(np.unique(task[known & (verdict == 2)])) >= LEAST_TASKS)
+    used = (verdict != 2) | (len(np.unique(task[known & (verdict == 2)])) >= LEAST_TASKS)
     strata = [verdict[used] == v for v in np.unique(verdict[used])]
     failed, known, (_, of) = failed[used], known[used], np.unique(task[used], return_inverse=True)
     if len(np.unique(of[known])) < LEAST_TASKS or not all((known & one).any() for one in strata):

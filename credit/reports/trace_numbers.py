@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from credit.reports.clock import Clock, clock, first_of_each, last_of_each
-from credit.reports.durations import Durations, busy_seconds, durations
+from credit.reports.clock import Clock, TimedFacts, first_of_each, last_of_each
+from credit.reports.durations import Durations, busy_seconds
 from credit.reports.endings import UNKNOWN_END, ended_early
 from credit.reports.event_facts import EventFacts
 from credit.reports.missing_lines import LACKING, lacking_traces
@@ -127,15 +127,15 @@ class TeamFacts(EventFacts):
         """The topologies, with all that it takes to tell them."""
         return TeamForms(self.traces.graph, self.traces.agents["role"].to_pylist())
 
-    @functools.cached_property
+    @property
     def durations(self) -> Durations:
         """How long each event took."""
-        return durations(self)
+        return TimedFacts.of(self.traces).durations
 
-    @functools.cached_property
+    @property
     def clock(self) -> Clock:
         """When each event begins and ends among those of its trace."""
-        return clock(self, self.durations)
+        return TimedFacts.of(self.traces).clock
 
     @functools.cached_property
     def seconds_on_path(self) -> np.ndarray:

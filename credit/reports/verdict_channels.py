@@ -29,6 +29,7 @@ __all__ = [
     "outcome_name",
     "own_channel",
     "people_channels",
+    "people_judged",
     "said_yes",
     "says",
     "verdict_channels",
@@ -53,6 +54,18 @@ def people_channels(traces: Traces) -> set[str]:
     """
     numbers = _channels(traces)
     return {name for name in traces.by_people if not (np.isfinite(numbers[name]) & ~_given(traces, name)).any()}
+
+
+def people_judged(traces: Traces) -> np.ndarray:
+    """Of which traces people gave some reward: bool [traces].
+
+    Args:
+      traces: what was read.
+    """
+    judged = np.zeros(traces.sizes.traces, bool)
+    for name in traces.by_people:
+        judged |= _given(traces, name)
+    return judged
 
 
 def _channels(traces: Traces) -> dict[str, np.ndarray]:

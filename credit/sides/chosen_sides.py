@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import datetime
+import itertools
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -214,9 +215,10 @@ def stated_sides(word: str, given: Sequence[str], traces: Traces) -> tuple[tuple
             option = shlex.quote(f"{word}={found[0]},{fallback}")
             hint = f". {agent} begins with it, and goes on with {excerpt(fallback)} in {counted(count, 'trace')}"
             hint += f": --sides {option} compares these with the others"
-        raise CreditError(
-            f"{word} of the traces that were read: {known}; expected two, or --sides {word}=A,B{hint}{_lost(traces)}"
-        )
+        options = [shlex.quote(f"{word}={first},{second}") for first, second in itertools.pairwise(found)]
+        steps = " or ".join(f"--sides {option}" for option in options[-MOST_HINTED:])  # the latest, of many
+        two = f"two, such as {steps}" if len(found) > 2 else f"two, or --sides {word}=A,B"
+        raise CreditError(f"{word} of the traces that were read: {known}; expected {two}{hint}{_lost(traces)}")
     return (names[0], names[1]), np.array([names.index(name) if name in names else -1 for name in stated], np.int64)
 
 

@@ -22,7 +22,7 @@ from credit.sides.side_words import MOST_NAMED, MOST_TOLD, MOST_WORDS, first_to_
 from credit.sides.tool_failures import failing_tools
 from credit.sides.verdict_changes import told_changes
 from graphs.task_means import alike
-from graphs.text import apart, counted, part_of, percent, printable
+from graphs.text import counted, part_of, printable
 
 __all__ = ["SideComparison"]
 
@@ -80,7 +80,7 @@ class SideComparison(ComparedSides):
 
     def changed(self) -> str:
         """The answer: success, then what else of `ASKED` and `ASKED_NEXT` changed beyond chance: one metric and the
-        first cost each way, more up to `MOST_WORDS`."""
+        first cost each way, more up to `MOST_WORDS`, and the one that would be left."""
         asked = self._asked()
         told = [f"{row.metric} {row.means()}, {row.says(brief=True)}" for row in asked if row.metric in FIRST]
         if not told:
@@ -93,6 +93,7 @@ class SideComparison(ComparedSides):
             named = (" and " if len(of) < MOST_NAMED + 1 else ", ").join(of)
             told += [f"for {named}, {only_in(0) if sure[0].in_these else BEYOND_CHANCE}"] if of else []
         ways: dict[str, list[str]] = {}  # sentences on each way, the fullest first
+        whole: dict[str, str] = {}  # of those that hide one name alone
         for up, few in itertools.product((True, False), (False, True)):
             way = f"{'up' if up else 'down'}{f', {only_in(0)}' * few}"
             rose = [row for row in (*asked, *self._next())
@@ -122,13 +123,15 @@ class SideComparison(ComparedSides):
             cost = next((len(wrong) + i for i, row in enumerate(rose) if row.metric in OF_COSTS), -1)
             for many, names in itertools.product(range(len(plain), 0, -1), (whose, plain)):
                 kept = [name for i, name in enumerate(names) if i < many or i == cost]
-                ways.setdefault(way, []).append(f"{way}: {', '.join(kept + ['…'] * (len(kept) < len(names)))}")
+                text = f"{way}: {', '.join(kept + ['…'] * (len(kept) < len(names)))}"
+                ways.setdefault(way, []).append(text)
+                whole |= {text: f"{way}: {', '.join(names)}"} if len(names) - len(kept) == 1 else {}
         said = {way: min(every, key=lambda one: len(one.split())) for way, every in ways.items()}
         for way, every in ways.items():
             lines = ((one, f"{self._head()}{'; '.join([*told, *(said | {way: one}).values()])}") for one in every)
             said[way] = next((one for one, line in lines if len(line.split()) <= MOST_WORDS), said[way])
         nothing = "nothing stands out" if self.rows else "nothing that both sides have a number of"
-        return "; ".join([*told, *said.values()]) or nothing
+        return "; ".join([*told, *(whole.get(one, one) for one in said.values())]) or nothing
 
     def in_short(self) -> list[str]:
         """The head of a summary, in sentences: whether success changed, over all tasks or for kinds; whose calls of
@@ -209,8 +212,7 @@ class SideComparison(ComparedSides):
     def _who_failed(self) -> list[str]:
         """Which tools fail, or give nothing, more or less often beyond chance."""
         every = (("errors", self.failing), ("empty results", self.empty))
-        return [f"{what} per call of {printable(one.tool, 60)}: "
-                f"{' to '.join(apart((one.share.first, one.share.second), percent, 0))}"
+        return [f"{what} per call of {printable(one.tool, 60)}: {one.counts()}"
                 for what, found in every for one in found if one.share.stands_out]  # fmt: skip
 
     def _who_changed(self) -> list[str]:

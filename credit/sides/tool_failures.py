@@ -54,18 +54,21 @@ class ToolFailures:
         """The test as a row of a table, of `what` per call; in the tasks seen alone it says nothing of a tool."""
         return dataclasses.replace(self.share, metric=f"{what} per call", kind=self.tool, here=None)
 
-    def told(self) -> str:
-        """The counts, and of which traces; the shares that are tested stand beside counts that do not go their way."""
+    def counts(self) -> str:
+        """The counts of both sides; the shares that are tested stand beside counts that do not go their way."""
         before, after = (some / every for some, every in zip(self.failed, self.calls, strict=True))
         means = " to ".join(percent(mean) for mean in (self.share.first, self.share.second))
         unlike = (after - before) * self.share.difference <= 0
-        sides = " to ".join(map(part_of, self.failed, self.calls))
-        within = " within kinds of task" * (self.share.within > 0)
+        by = "within kinds of task" if self.share.within else "by kind" if self.shared else "by task"
+        return f"{' to '.join(map(part_of, self.failed, self.calls))}{f', {by} {means}' * unlike}"
+
+    def told(self) -> str:
+        """The tool, its counts, and of which traces these are."""
         if not self.shared:
-            return f"{printable(self.tool, 60)} {sides}{f', by task {means}' * unlike}"
+            return f"{printable(self.tool, 60)} {self.counts()}"
         both = " to ".join(f"{some} of {every}" for some, every in zip(*self.in_shared, strict=True))
-        place = f"in all traces{within}{f', by kind {means}' * unlike}"
-        return f"{printable(self.tool, 60)} {sides} {place} (on {counted(self.shared, 'task')} that both ran, {both})"
+        place = f"in all traces (on {counted(self.shared, 'task')} that both ran, {both})"
+        return f"{printable(self.tool, 60)} {self.counts()} {place}"
 
 
 def tool_failures(traces: Traces, side: np.ndarray, calls: ToolCalls, untold: np.ndarray) -> list[ToolFailures]:

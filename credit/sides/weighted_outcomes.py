@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from credit.reports.deciding_verdict import deciding_verdict
+from credit.reports.deciding_verdict import deciding_verdict, on_part
 from credit.reports.prevalence import of_all
 from credit.reports.trace_numbers import TraceMetric, numbered
 from credit.sides.side_rows import SideDifference
@@ -28,11 +28,13 @@ class WeightedOutcomes(NamedTuple):
       metric: a number of each trace, of `of_all` where a verdict decides which have an outcome.
       verdict: its name; "" where none does, or too few of it have an outcome on a side.
       refused: why sides are not compared then; "" elsewhere.
+      on: on how many traces it is (`on_part`).
     """
 
     metric: TraceMetric
     verdict: str = ""
     refused: str = ""
+    on: str = ""
 
     def of_costs(self) -> dict[str, Any]:
         """What `success_costs` is to be told of them."""
@@ -52,7 +54,7 @@ class WeightedOutcomes(NamedTuple):
         Args:
           row: of them.
         """
-        row = dataclasses.replace(row, weighted=self.verdict)
+        row = dataclasses.replace(row, weighted=f"{self.verdict}{self.on}")
         if self.verdict and row.metric == "success":  # weighted parts of few may lie beyond
             first, second = np.clip((row.first, row.second), 0, 1).tolist()
             row = dataclasses.replace(row, first=first, second=second)
@@ -76,7 +78,7 @@ def weighted_outcomes(traces: Traces, outcome: TraceMetric, side: np.ndarray) ->
         return WeightedOutcomes(
             outcome, refused=f"{name} decided which have an outcome, on a side too few of a verdict"
         )
-    return WeightedOutcomes(numbered(value, (np.isnan(value), f"{name} says nothing of it")), name)
+    return WeightedOutcomes(numbered(value, (np.isnan(value), f"{name} says nothing of it")), name, on=on_part(passes))
 
 
 def weighted_by_unit(traces: Traces, outcome: TraceMetric, unit: np.ndarray) -> WeightedOutcomes:

@@ -97,6 +97,7 @@ class _Run(msgspec.Struct):
     prompt_token_details: InputDetails | None = None
     total_cost: Any = None
     reference_example_id: str | None = None
+    tags: Any = None
     session_name: str | None = None  # of the project; each run of an experiment is one
     feedback_stats: dict[str, _Stats] | None = None
     extra: _Extra | None = None
@@ -310,7 +311,8 @@ def _record(trace_id: str, trace: _Trace, beside: Roots, askers: frozenset[str])
     record = TraceRecord(trace_id, group, *trace.place, format="langsmith", sources=files, beside=trace.beside)
     record.system = _system(trace)
     for run in _roots(trace):
-        record.metadata = record.metadata or stated_metadata(run.extra.metadata if run.extra else b"")
+        stated = stated_metadata(run.extra.metadata if run.extra else b"", run.name, run.tags)
+        record.metadata = stated | record.metadata
     try:
         spans = _in_order(trace, trace_id)
         keep_agents(spans, askers)

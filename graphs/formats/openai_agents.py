@@ -162,7 +162,7 @@ class _Log:
                 raise TraceError(Problem("missing-field", place.file, place.line, "id", shown, expected))
             trace = self._trace(item.id, place, is_span=False)
             trace.name = trace.name or item.workflow_name or ""
-            trace.metadata = trace.metadata or stated_metadata(item.metadata)
+            trace.metadata = stated_metadata(item.metadata, item.workflow_name) | trace.metadata
             return [(span, item.id) for span in nested_documents(document, item.spans, "spans", item.id)]
         for field, elements in (("traces", item.traces), ("data", item.data)):
             if bytes(elements):

@@ -81,7 +81,9 @@ def read_metadata(
         yield item
     absent = [f"{ours}={key}" for ours, key in named.items() if key not in met]
     if first is not None and absent:
-        expected = f"keys of the metadata of traces: {', '.join(sorted(met)) or 'these have none'}"
+        known = f"keys of the metadata of traces: {', '.join(sorted(met)) or 'these have none'}"
+        beside = " and ".join(f"`{ours}`" for ours, key in named.items() if key not in met)
+        expected = f"{known}; a table with columns `trace` and {beside} goes to --groups"
         yield Problem("absent-metadata", first.file, first.line, "columns", excerpt(",".join(absent)), expected)
     likely = {ours: key for ours, key in (few.likely() if few else {}).items() if len(states[ours]) < 2}
     task = next((key for key, values in tasks.items() if _are_tasks(values, count)), "")

@@ -96,3 +96,19 @@ def test_the_corrected_rate_holds_the_truth_with_and_without_labels(tmp_path: Pa
             assert found is not None
             held.append(int(found[1]) - 0.5 <= 100 * truth <= int(found[2]) + 0.5)
     assert sum(held) >= 0.95 * len(held) - 2 * (0.95 * 0.05 * len(held)) ** 0.5
+
+
+def test_labels_of_a_few_leave_no_reward_of_the_log_unnamed(tmp_path: Path) -> None:
+    """Six labels, and the people's own rewards of 41 traces were in no line."""
+    log(tmp_path, np.random.default_rng(0), review=0.3, labels=6)
+    call = ["summary", str(tmp_path / "log.jsonl"), "--rewards", str(tmp_path / "labels.csv")]
+
+    def failed(*more: str) -> str:
+        told = CliRunner().invoke(cli, [*call, *more], catch_exceptions=False).stdout
+        return told[told.index("What failed, by ") : told.index("What went wrong most:")]
+
+    rewards = [json.loads(line)["rewards"] for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    review, judge = (sum(name in one for one in rewards) for name in ("review", "judge"))
+    channels = f"review ({review} of 200 traces, by people), judge ({judge})"
+    assert f"Rewards that could be it: {channels}; `--reward-channel review` takes one." in failed()
+    assert "What failed, by labels.csv:" in failed() and "could be it" not in failed("--reward-channel", "judge")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
-from credit.doctor.selected_outcomes import selected_outcomes
+from credit.doctor.selected_outcomes import corrected_failures, selected_outcomes
 from credit.page.findings import Findings
 from credit.page.overview import overview
 from graphs.event_types import EventType
@@ -92,3 +93,52 @@ def test_outcomes_that_were_given_at_random_differ_in_nothing(draws: int) -> Non
     rng = np.random.default_rng(1)
     found = sum(selected_outcomes(thumbs(rng, 120, (0.4, 0.4))) != [] for _ in range(draws))
     assert found <= draws * 0.05 + 2 * (draws * 0.05 * 0.95) ** 0.5
+
+
+def labelled(rng: np.random.Generator, cover: float, *, chosen: bool, check: bool, reward: str) -> tuple[Traces, float]:
+    """300 traces, of which a quarter fail; a judge of this part of them, 9 of 10 times right; a check that is right on
+    a half, or none; and labels of 48, of as many that the judge rejects as passes where they are `chosen` by it."""
+    good, has = rng.random(300) < 0.75, rng.random(300) < cover
+    passes, checked = good ^ (rng.random(300) < 0.1), check & (rng.random(300) < 0.5)
+    order = rng.permutation(300)
+    kinds = [order[(has & (passes == verdict))[order]][:24] for verdict in (False, True)] if chosen else [order[:48]]
+    seen = np.isin(np.arange(300), np.concatenate(kinds))
+    records = []
+    for i in range(300):
+        said = {"judge": (has[i], passes[i]), "check": (checked[i], good[i]), "human": (seen[i], good[i])}
+        rewards = {name: float(yes) for name, (some, yes) in said.items() if some}
+        people = {"human by people": 1.0} if seen[i] else {}
+        record = TraceRecord(f"t{i}", f"q{i}", "x", instances={"a": Agent()}, rewards=rewards, metrics=people)
+        record.event("e", EventType.MESSAGE, "a", action=True)
+        records.append(record)
+    return assemble(records, reward=reward), 1 - float(good.mean())
+
+
+@pytest.mark.parametrize("draws", [8, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("chosen", [True, False])
+@pytest.mark.parametrize(("check", "reward"), [(True, "check"), (True, "judge"), (False, "judge"), (False, "human")])
+def test_the_corrected_rate_holds_the_truth_whatever_part_the_judge_judged(
+    check: bool, reward: str, chosen: bool, draws: int
+) -> None:
+    """ "41 % of all 240 failed", of 27 %: a judge on 85 % of traces had chosen whom people looked at, unseen."""
+    rng, held, error = np.random.default_rng(5), list[bool](), list[float]()
+    for cover in (0.4, 0.6, 0.85, 0.95, 1) * draws:
+        traces, truth = labelled(rng, cover, chosen=chosen, check=check, reward=reward)
+        told = " ".join([*corrected_failures(traces), *selected_outcomes(traces)])
+        found = re.search(r"(\d+) % \(95 % interval (\d+) to (\d+) %\) of (all|\d+ that)", told)
+        assert found is not None
+        held.append(int(found[2]) - 0.5 <= 100 * truth <= int(found[3]) + 0.5)
+        error.append(int(found[1]) - 100 * truth)
+    assert np.mean(held) >= 0.95 - 2 * (0.05 * 0.95 / len(held)) ** 0.5
+    assert abs(np.mean(error)) <= 2
+
+
+def test_rates_of_sides_are_weighted_by_the_verdict_that_chose(tmp_path: Path) -> None:
+    rng, held = np.random.default_rng(6), list[bool]()
+    for _ in range(10):
+        traces, _ = labelled(rng, 0.85, chosen=True, check=True, reward="check")
+        told = " ".join(corrected_failures(traces, side=np.arange(300) % 2, heads=("old", "new")))
+        assert "by side: if human was given by chance, or for what judge" in told
+        rates = re.findall(r"(?:old|new) \d+ % \(95 % interval (\d+) to (\d+) %\)", told)
+        held += [int(low) <= 25 <= int(high) for low, high in rates]
+    assert len(held) == 20 and np.mean(held) >= 0.85

@@ -50,15 +50,17 @@ def world(
     good: tuple[float, float] = (0.65, 0.65),
     leaks: tuple[float, float] = LEAKS,
     traces: int = 300,
+    cover: float = 1.0,
 ) -> tuple[Traces, np.ndarray]:
-    """Two releases of so many traces, of tasks with so many runs in each, half of them alike in a task; people look at
-    90 % of what the judge rejects and at these parts of what it passes. And the release of each trace."""
+    """Two releases of so many traces, of tasks with so many runs in each, half of them alike in a task; a judge covers
+    this part, and people look at 90 % of what it rejects and at these parts of what it passes. And each release."""
     side, (base, task) = np.arange(2 * traces) % 2, of_tasks(traces, runs)
     luck = np.where(rng.random(2 * traces) < 0.5 * (runs > 1), rng.random(task.max() + 1)[task], rng.random(2 * traces))
     won = luck < np.array(good)[side]
     passes = rng.random(2 * traces) < np.where(won, 0.92, np.array(leaks)[side])
     seen = rng.random(2 * traces) < np.where(passes, np.array(looks)[side], 0.9)
-    return judged_so(base, passes, np.where(seen, won, np.nan)), side
+    judged = rng.random(2 * traces) < cover if cover < 1 else np.ones(2 * traces, bool)
+    return judged_so(base, np.where(judged, passes, np.nan), np.where(seen & judged, won, np.nan)), side
 
 
 def judged_so(base: Traces, passes: np.ndarray, team: np.ndarray) -> Traces:
@@ -129,18 +131,21 @@ def test_the_interval_holds_the_difference_in_all_traces(runs: int, look: float,
     assert (0.93 - spread <= held.mean(axis=0)).all() and (held.mean(axis=0) <= 0.97 + spread).all()
 
 
-CALLED = [((0.25, 0.25), LEAKS, 1), ((0.12, 0.5), LEAKS, 1), ((0.25, 0.25), LEAKS, 3), ((0.25, 0.5), (0.3, 0.3), 3)]
+CALLED = [((0.25, 0.25), LEAKS, 1, 1), ((0.12, 0.5), LEAKS, 1, 1), ((0.25, 0.25), LEAKS, 3, 1),
+          ((0.25, 0.5), (0.3, 0.3), 3, 1), ((0.25, 0.25), LEAKS, 1, 0.7)]  # fmt: skip
 
 
-@pytest.mark.parametrize("draws", [30, pytest.param(300, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("looks", "leaks", "runs"), CALLED)
+@pytest.mark.parametrize(
+    ("looks", "leaks", "runs", "cover", "draws"),
+    [*((*case, 30) for case in CALLED[1::2]), *(pytest.param(*case, 300, marks=pytest.mark.slow) for case in CALLED)],
+)
 def test_a_judge_that_changed_makes_no_side_better(
-    looks: tuple[float, float], leaks: tuple[float, float], runs: int, draws: int
+    looks: tuple[float, float], leaks: tuple[float, float], runs: int, cover: float, draws: int
 ) -> None:
     """ "r42 is better than r41 (success 0.491 to 0.64)" of runs that failed alike: 24 to 97 % of such worlds had it."""
     rng, told, changed = np.random.default_rng(3), [], []
     for _ in range(draws):
-        traces, side = world(rng, looks, leaks=leaks, runs=runs)
+        traces, side = world(rng, looks, leaks=leaks, runs=runs, cover=cover)
         outcomes = weighted_outcomes(traces, success_of_traces(traces), side)
         (row,) = side_differences(traces, {"success": outcomes.metric}, side)
         told.append(outcomes.told_of(row).is_told)
@@ -273,14 +278,16 @@ def test_numbers_of_those_with_an_outcome_say_so_or_are_not_told(tmp_path: Path)
 
 
 @pytest.mark.parametrize("draws", [20, pytest.param(300, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("runs", [1, 3])
-def test_rates_and_means_of_systems_are_of_all_their_traces(runs: int, draws: int) -> None:
+@pytest.mark.parametrize(
+    ("runs", "cover", "weighted"), [(1, 1, "qa$"), (3, 1, "qa$"), (1, 0.6, r"qa \(on 3.. of 600 ")]
+)
+def test_rates_and_means_of_systems_are_of_all_their_traces(runs: int, cover: float, weighted: str, draws: int) -> None:
     """Of two that fail alike, in 35 % of their runs, 59 and 45 % "failed": of those that people saw."""
     rng, held = np.random.default_rng(11), list[list[bool]]()
     for _ in range(draws):
-        traces, side = world(rng, (0.2, 0.2), runs=runs)
+        traces, side = world(rng, (0.2, 0.2), runs=runs, cover=cover)
         found = part_rates(traces, judged_traces(traces), side, 2)
-        assert found is not None and found.verdict == "qa"
+        assert found is not None and re.match(weighted, found.verdict)
         rates = [one.low <= 0.35 <= one.high for one in found.rates if one is not None]
         success = weighted_by_unit(traces, success_of_traces(traces), side).metric
         means = metric_means(traces, {"success": success}, "system")

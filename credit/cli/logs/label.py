@@ -59,6 +59,7 @@ def label(
     import numpy as np
 
     from credit.page import Findings, Labels, PageServer
+    from credit.reports.verdict_channels import people_judged
 
     labels = Labels(output, rater=rater)
     traces = read_traces(paths, **reading)
@@ -69,7 +70,7 @@ def label(
         )
     serve(server, no_browser=no_browser, quiet=as_json)
     number, total, by_trace = len(labels.by_trace), traces.sizes.traces, labels.by_trace
-    scored = np.isfinite(traces.reward[:total]).tolist()
+    scored = (np.isfinite(traces.reward[:total]) | people_judged(traces)).tolist()
     ids = traces.traces["trace"].to_pylist()
     bare = sum(not known and name not in by_trace for name, known in zip(ids, scored, strict=True))
     untold = sum(isinstance(label.reward, str) for label in labels.by_trace.values())

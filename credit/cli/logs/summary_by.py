@@ -27,7 +27,7 @@ from credit.cli.shared.progress import working
 from credit.cli.shared.reading import allow_bad, given_inputs, leave, read_sides, reads_logs
 from credit.reports.triage_legend import TRIAGE
 from graphs.errors import RUN_ERROR, RUN_LIMIT
-from graphs.text import amount, apart, at_least, counted, cut_id, decimals, percent, plural, printable
+from graphs.text import amount, apart, at_least, counted, cut_id, decimals, percent, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -339,7 +339,7 @@ def _print_differences(console: Console, found: OutcomeDifferences) -> None:
         console.print(words(line), soft_wrap=True)
     rows = [row for row, _ in found.folded()]
     shown = [row for i, row in enumerate(rows) if row.stands_out or i < MOST]
-    units = plural(found.noun)
+    units = found.units
     tasks = f"#{units} that differ" if found.within else "#tasks"
     table = plain_table(f"mean over {units}", f"#{bad}", f"#{good}", f"#{bad} has more", tasks, "95 % interval", "")
     for row in shown:

@@ -32,7 +32,7 @@
     const count = Object.keys(labels).length;
     const untold = Object.values(labels).filter((label) => label.reward === UNTOLD).length;
     progress.textContent = `${number(count)} of ${number(held.length)} traces have a label${untold ? `, ${number(untold)} of them “cannot tell”` : ""}.` + (count === held.length ? " None is left." : "")
-      + (held.some((one) => one.reward != null) ? ` ${number(held.filter((_, i) => bare(i)).length)} have neither a label nor an outcome.` : "");
+      + (held.some((_, i) => told(i)) ? ` ${number(held.filter((_, i) => bare(i)).length)} have neither a label nor an outcome.` : "");
     const label = known(row);
     state.textContent = label ? `This trace: ${label.reward === UNTOLD ? UNTOLD : `outcome ${number(label.reward)}`}${label.rater ? `, by ${label.rater}` : ""}.` : "This trace has no label.";
   };
@@ -59,10 +59,12 @@
   };
   const save = (amount) => send({ row, reward: amount, note: note.value }, true);
   const open = (i) => !(known(i) || waiting.has(i));
-  const bare = (i) => open(i) && held[i].reward == null; // nothing is known of it: a label of it tells most
+  const judged = new Set(data.explorer.judged); // by people, in a reward of the log that may be another one
+  const told = (i) => held[i].reward != null || judged.has(i);
+  const bare = (i) => open(i) && !told(i); // nothing is known of it: a label of it tells most
   /* Traces in their order, those that tell most first: with nothing known of them, beside one of their group of which something is. */
   const first = (rows) => {
-    const begun = new Set(held.filter((one, i) => one.reward != null || !open(i)).map((one) => one.group));
+    const begun = new Set(held.filter((_, i) => told(i) || !open(i)).map((one) => one.group));
     return rows.find((i) => bare(i) && begun.has(held[i].group)) ?? rows.find(bare) ?? rows.find(open);
   };
   const order = data.explorer.order; // rows, as a sample is drawn from them

@@ -220,7 +220,7 @@
             markLine: { silent: true, symbol: "none", data: [{ xAxis: 50 }], label: { show: false }, lineStyle: { color: color("soft"), type: "solid", width: 1 } } },
         ],
       } })) : null;
-    const units = differences.noun.replace(/^\w+/, "$&s");
+    const { units } = differences;
     const columns = [[`mean over ${units}`, (r) => r.what], [bad, (r) => means(r)[0], "n"], [good, (r) => means(r)[1], "n"],
       [`${bad} has more`, (r) => shares(r)[0], "n"], [differences.within ? `${units} that differ` : "tasks", (r) => number(r.tasks), "n"], ["95 % interval", range, "n"]];
     section("differences", `${Bad} against ${good}`,

@@ -22,11 +22,14 @@ _OF_PROGRAMS = re.compile(
 """How parts of keys begin that libraries write, and not their users."""
 
 
-def stated_metadata(raw: bytes | msgspec.Raw) -> dict[str, str]:
-    r"""The short texts and numbers of an object of metadata, or of a JSON text of it; nothing of any other value.
+def stated_metadata(raw: bytes | msgspec.Raw, name: Any = None, tags: Any = None) -> dict[str, str]:
+    r"""The short texts and numbers of an object of metadata, or of a JSON text of it, and, where it has no such key,
+    the name of the trace as `name` and its tag as `tags`; nothing of any other value.
 
     Args:
       raw: the JSON of the field, valid by itself, or no bytes.
+      name: of the trace.
+      tags: of the trace, a list: nothing of one of several, none of which is of a kind that others of the log are of.
 
     Examples:
       >>> stated_metadata(b'{"release": "v2", "langgraph_step": 3, "user": {"name": "x"}}')
@@ -35,8 +38,9 @@ def stated_metadata(raw: bytes | msgspec.Raw) -> dict[str, str]:
     try:
         stated = msgspec.json.decode(object_text(raw)) if raw else None
     except JSON_ERRORS:
-        return {}  # a text that begins as an object
-    return words_of(stated) if isinstance(stated, dict) else {}
+        stated = None  # a text that begins as an object
+    own = {"name": name} | ({"tags": tags[0]} if isinstance(tags, list) and len(tags) == 1 else {})
+    return words_of(own | stated if isinstance(stated, dict) else own)
 
 
 def words_of(stated: Mapping[str, Any]) -> dict[str, str]:

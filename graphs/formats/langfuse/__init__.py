@@ -50,6 +50,8 @@ class _Trace(msgspec.Struct):
     release: str | None = None  # of the application
     cost: Any = msgspec.field(default=None, name="totalCost")
     metadata: msgspec.Raw = msgspec.Raw()
+    name: Any = None
+    tags: Any = None
 
 
 class _Item(msgspec.Struct):
@@ -247,7 +249,7 @@ class _Log:
         trace = decode(_TRACE, raw, **where)
         parts = self._parts(trace.id, place, _HEADED)
         parts.own, parts.system = parts.own or place, parts.system or trace.version or trace.release or ""
-        parts.metadata = parts.metadata or stated_metadata(trace.metadata)
+        parts.metadata = stated_metadata(trace.metadata, trace.name, trace.tags) | (parts.metadata or {})
         parts.money = parts.money or stated_money(trace.cost)
         for score in _objects(parts, "scores", trace.scores, trace.id, place):
             parts.scores.add(decode_record(_SCORE, score, trace=trace.id, field="scores", **where), place)

@@ -305,7 +305,9 @@ def assessments(info: Any) -> Attributes:
     if isinstance(size, dict) and isinstance(count := size.get("num_spans"), int):
         attributes[SPANS] = count
     tags = info.get("tags") if isinstance(info, dict) else None
-    attributes[METADATA] = {key: one for each in (stated, tags) if isinstance(each, dict) for key, one in each.items()}
+    about = {key: one for each in (stated, tags) if isinstance(each, dict) for key, one in each.items()}
+    name = about.get("mlflow.traceName")
+    attributes[METADATA] = {"name": name, **about} if name else about
     for number, assessment in enumerate(found):
         if (
             assessment.get("span_id")

@@ -129,3 +129,33 @@ def test_the_model_that_takes_the_money_in_some_traces_is_named(tmp_path: Path) 
         said = CliRunner().invoke(cli, ["summary", str(tmp_path / "log.jsonl")], catch_exceptions=False).stdout
         told = "\n  Of all, 47 % went to big of coder, in 2 of 8 traces.\n"
         assert (told in said) == (dear == 15 and many == 2) and (" of coder, in " in said) == (told in said)
+
+
+def of_models(folder: Path, team: dict[str, tuple[str, int]], dear: float, many: int = 2) -> str:
+    """The costs in a head of eight runs, of agents with their models and tokens; `dear` is a token of big, in so many
+    runs, and 1 one of another model."""
+    lines = []
+    for number in range(8):
+        events = []
+        for name, (model, tokens) in team.items():
+            big = model == "big" and number < many
+            cost = {"model": "big" if big else "mid", "money": tokens * (dear if big else 1), "tokens": tokens}
+            events.append({"id": name, "type": "message", "agent": name, "input_tokens": 0} | cost)
+        one = {"trace_id": f"t{number}", "task_id": f"q{number}", "events": events, "edges": []}
+        lines.append(json.dumps(one | {"rewards": {"team": float(number % 2)}}) + "\n")
+    (folder / "log.jsonl").write_text("".join(lines))
+    said = CliRunner().invoke(cli, ["summary", str(folder / "log.jsonl")], catch_exceptions=False).stdout
+    return said.partition("\nWhat it costs:\n")[2].partition("\n\n")[0] or "nothing"
+
+
+def test_what_is_out_of_proportion_is_in_the_head(tmp_path: Path) -> None:
+    """opus took 40 % of the money for 4 % of the tokens, and its agent 49.9 %, which is not half: neither was told."""
+    team = {"router": ("mid", 50), "worker": ("mid", 50), "reviewer": ("big", 20)}
+    said = of_models(tmp_path, team, 15.0)
+    assert said.startswith("  47 % of the logged cost (720 of 1,520) went to reviewer, for 17 % of the tokens (")
+    assert "  Of all, 39 % went to big of reviewer, in 2 of 8 traces." in said
+    assert not any("went to" in of_models(tmp_path, team, dear).splitlines()[0] for dear in (1.0, 2.0))
+    for names in (team, ["worker"]):  # whoever uses it
+        said = of_models(tmp_path, dict.fromkeys(names, ("big", 50)), 9.0, many=1)
+        paid = "1,350 of 2,400" if len(names) > 1 else "450 of 800"
+        assert said.startswith(f"  56 % of the logged cost ({paid}) went to big, for 13 % of the tokens.")

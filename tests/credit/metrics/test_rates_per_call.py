@@ -85,6 +85,5 @@ def test_a_tool_is_named_with_all_its_calls_and_those_of_the_tasks_that_both_ran
     beside = " to ".join(
         f"{wrong[rows].sum()} of {made[rows].sum()}" for rows in (shared & (side == of) for of in (0, 1))
     )
-    within = " within kinds of task" * kinds
-    told = rf"pytest .* %\) in all traces{within} \(on {len(both)} tasks that both ran, {beside}\)$"
+    told = rf"pytest .* %\) in all traces \(on {len(both)} tasks that both ran, {beside}\)$"
     assert re.search(told, failing_tools([one]))

@@ -1216,6 +1216,9 @@ def test_sides_are_what_the_log_states(tmp_path: Path) -> None:
         ("sistem", "sistem does not exist"),
     ):
         assert words in sides(text)[1], sides(text)
+    three = write(tmp_path / "v.jsonl", [trace(f"t{i}", "q", 1.0) | {"system": f"v{9 + i % 3}"} for i in range(6)])
+    steps = "--sides system=v9,v10 or --sides system=v10,v11"  # it asked for A,B, of three releases
+    assert f"expected two, such as {steps}\n" in run("metrics", three, "--sides", "system").stderr
     table.write_text("\n".join(table.read_text().splitlines()[:-1]))
     assert sides(table)[0] == ["a", "b"]
     for command in ("report", "view"):
@@ -1947,6 +1950,7 @@ def test_the_answer_names_each_way_that_something_changed() -> None:
                 said = part.removeprefix(f"{way}: ").split(", ")
                 left = ["…"] if len(said) < len(of_way) or said[-1] == "…" else []
                 assert said == of_way[: len(said) - len(left)] + left and said[0] == of_way[0]
+                assert not left or len(of_way) - len(said) > 0, "a mark that hides one name is none"
 
 
 def drawn_metrics(rng: np.random.Generator, tasks: int) -> dict[str, TraceMetric]:

@@ -60,11 +60,14 @@ def test_an_agent_that_helps_little_is_in_what_was_lost_with_its_part_of_the_mon
     log = logged(tmp_path, money=money)
     more = ["--prices", str(tmp_path / "prices.csv")] if priced else []
     shown = CliRunner().invoke(cli, ["summary", str(log), *more]).stdout
-    lost = shown.partition("\nWhat was lost:\n")[2].partition("\nLook first:")[0].partition("\n\n")[0]
+    head = "What it costs" if unit else "What was lost"
+    lost = shown.partition(f"\n{head}:\n")[2].partition("\nLook first:")[0].partition("\n\n")[0]
     alike = next(line for line in shown.splitlines() if line.startswith("Traces that succeeded"))
     if not unit:
         assert "critic" not in lost and " % of the tokens generated)" in alike
         return
+    dear, _, lost = lost.partition("\n")  # the model of the critic
+    assert f" % of the {unit} (" in dear and ") went to dear, for 2 % of the tokens." in dear
     assert f" % of the {unit} went into critic, which helps little, if at all (" in lost
     assert "tokens" not in lost and f" % of the {unit})" in alike
     traces, prices = credit.read(log), read_prices(tmp_path / "prices.csv") if priced else None
@@ -75,7 +78,7 @@ def test_an_agent_that_helps_little_is_in_what_was_lost_with_its_part_of_the_mon
     plain = json.loads(CliRunner().invoke(cli, ["summary", str(log), "--json", *more]).stdout)["findings"]
     page = overview(Findings.of(traces, {}, prices=prices))["findings"]
     for findings in (plain, page):
-        told = next(one["lines"] for one in findings if one["name"] == "What was lost")
+        told = next(one["lines"][1:] for one in findings if one["name"] == "What it costs")
         assert lost.splitlines() == [f"  {line}" for line in told]
 
 

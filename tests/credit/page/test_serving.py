@@ -530,6 +530,25 @@ def test_traces_without_an_outcome_are_asked_first(tmp_path: Path, window: Any) 
                 assert opened.complaints == []
 
 
+def test_a_trace_that_people_judged_in_another_reward_has_a_label(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """105 of 240 traces had "neither a label nor an outcome"; people had labelled 24 of these."""
+    records = [record(i) | {"rewards": {"tests": 1.0} if i == 0 else {}} for i in range(4)]
+    records[2] |= {"rewards": {"review": 0.0}, "metrics": {"review by people": 1.0}}
+    call = ["label", str(written(tmp_path, records)), "-o", str(tmp_path / "labels.csv"), "--no-browser", "--json"]
+    pages: list[str] = []
+
+    def interrupted(self: PageServer) -> None:
+        pages.append(self._page.decode())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PageServer, "serve", interrupted)
+    result = CliRunner().invoke(cli, [*call, "--reward-channel", "tests"], catch_exceptions=False)
+    assert json.loads(result.stdout)["unknown"] == 2
+    assert '"judged":[2]' in pages[0].replace(" ", "")
+
+
 @pytest.mark.slow
 def test_traces_of_a_group_are_asked_one_after_another(tmp_path: Path, window: Any) -> None:
     """Of a log that runs all tasks again and again, as many labels as tasks gave no group two outcomes to compare."""

@@ -103,3 +103,18 @@ def test_a_model_that_fails_more_often_within_the_version_is_found(tmp_path: Pat
         "Failed by model of worker within a system, mean over 16 tasks with both: big 0 % (0 of 16 traces), "
         "small 100 % (16 of 16 traces); beyond chance; the model may be why the rest differs."
     )
+
+
+def test_a_mean_says_what_it_is_over(tmp_path: Path) -> None:
+    """ "mean over tasks: 26 % (24 of 98 traces)", each trace of a task of its own: it was over systems."""
+    mixed = ("1", ("big", "big", "big", "small")), ("2", ("big", "small", "small", "small"))
+    found = differences(tmp_path, mixed, {"1": 0.1, "2": 0.9}, one_each=True)
+    failed: dict[tuple[str, str], list[bool]] = {}
+    for line in map(json.loads, (tmp_path / "log.jsonl").read_text().splitlines()):
+        failed.setdefault((line["events"][1]["model"], line["system"]), []).append(line["rewards"]["team"] == 0)
+    shares = [np.mean([np.mean(failed[model, version]) for version in "12"]) for model in ("big", "small")]
+    model, system = (next(line for line in found.comparison() if f" by {one}" in line) for one in ("model", "system"))
+    big, small = (f"{100 * share:.0f} % (" for share in shares)
+    assert model.startswith("Failed by model of worker within a system, mean over systems: ")
+    assert f"big {big}" in model and f"small {small}" in model
+    assert system.startswith("Failed by system, mean over traces: ") and found.units == "traces"

@@ -14,6 +14,8 @@ from click.testing import CliRunner
 
 import credit
 from credit.cli import cli
+from credit.reports.clock import TimedFacts
+from credit.reports.endings import ended_early
 from credit.reports.event_errors import error_mask
 from credit.reports.event_facts import EventFacts
 from credit.reports.failed_model_calls import failed_model_calls
@@ -23,6 +25,7 @@ from credit.reports.task_kinds import every_kind
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import ToolCalls, call_mask
 from credit.reports.trace_list import has_statuses
+from credit.reports.trace_numbers import TeamFacts
 from graphs.traces.batch import Traces
 
 TOOLS = [{"id": f"{i}", "type": "tool_call", "agent": "a", "tool": "sh", "status": "error"} for i in range(3)]
@@ -64,6 +67,14 @@ def test_a_fact_is_worked_out_once_and_not_written_to(fact: Callable[[Traces], A
     array = found[1] if isinstance(found, tuple) else found
     with pytest.raises(ValueError, match="read-only"):
         array[0] = array[0]
+
+
+def test_events_have_one_clock(tmp_path: Path) -> None:
+    """What asks how traces end worked out another."""
+    (tmp_path / "log.jsonl").write_text("\n".join(LINES))
+    traces = credit.read(tmp_path)
+    ended_early(traces)
+    assert TeamFacts.of(traces).clock is TimedFacts.of(traces).clock is traces.kept[TimedFacts].clock
 
 
 def test_what_was_worked_out_is_no_part_of_a_pickle(tmp_path: Path) -> None:

@@ -288,7 +288,7 @@ def test_rows_that_may_tell_models_apart_say_so(tmp_path: Path) -> None:
     ends_alike = [f"Failed by model, mean over 15 tasks with both: {shares}; beyond chance."]
     assert said(*["AAAABabbbb"] * 10, *["Bb"] * 5) == ends_alike  # tasks without failures were left out of rates
     assert said(*["AAAABabbbb"] * 10, *["Bb"] * 5, by=("task", "model")) == ends_alike
-    between = "Failed by model, mean over tasks: big 80 % (8 of 10 traces), small 20 % (2 of 10 traces)"
+    between = "Failed by model, mean over traces: big 80 % (8 of 10 traces), small 20 % (2 of 10 traces)"
     assert said(*["A"] * 8, *["B"] * 2, *["a"] * 2, *["b"] * 8) == [f"{between}; undecided; {why}."]
     assert said(*["AAAABabbbb"] * 10, by=("task", "model")) == apart
 

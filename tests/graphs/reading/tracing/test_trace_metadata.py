@@ -132,7 +132,29 @@ def test_a_column_of_tables_is_blamed_and_no_key_of_metadata(tmp_path: Path) -> 
 def test_a_key_that_no_trace_has_is_a_problem(tmp_path: Path) -> None:
     path = written(tmp_path, openai_agents)
     (problem,) = [one for one in credit.read(path, columns={"system": "relase"}).problems if one.is_failure]
-    assert problem.kind == "absent-metadata" and problem.expected.endswith("kind, release, user")
+    assert problem.kind == "absent-metadata" and "traces: kind, name, release, user;" in problem.expected
+    assert problem.expected.endswith("; a table with columns `trace` and `system` goes to --groups")
+
+
+@pytest.mark.parametrize("log", [openai_agents, langfuse, langsmith, mlflow])
+def test_a_kind_may_be_the_name_of_traces_or_their_tag(
+    log: Callable[[int, dict[str, Any]], list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    """Only metadata could be: `task_kind=name` was a key that no trace has."""
+    rows = [row for i in range(6) for row in log(i, ABOUT[i])]
+    heads = [row for row in rows if log is mlflow or row.get("object") == "trace" or row.get("id", "")[:1] == "t"]
+    for i, head in enumerate(heads):
+        name = {openai_agents: "workflow_name", mlflow: "mlflow.traceName"}.get(log, "name")
+        (head["info"]["tags"] if log is mlflow else head).update({name: ABOUT[i]["kind"]})
+        head["tags"] = [ABOUT[i]["release"], *["desk"] * (i == 5)]
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    named = credit.read(path, columns={"task_kind": "name"})
+    assert named.traces["task_kind"].to_pylist() == [of["kind"] for of in ABOUT]
+    assert not any(one.is_failure for one in named.problems)
+    if log in (langfuse, langsmith):  # none is the kind of a trace of two
+        tagged = credit.read(path, columns={"task_kind": "tags"}).traces["task_kind"].to_pylist()
+        assert tagged == [of["release"] for of in ABOUT[:5]] + [None]
 
 
 def test_a_log_of_which_every_trace_is_refused_has_its_keys_of_metadata(tmp_path: Path) -> None:
