@@ -152,7 +152,8 @@ def is_of_rows(trace: np.ndarray, numbers: np.ndarray) -> bool:
       (False, True)
     """
     sizes = np.unique(trace, return_counts=True)[1]
-    return 2 * np.count_nonzero(sizes > 1) <= len(sizes) or len(np.unique(_pairs(trace, numbers))) > len(sizes)
+    few = 2 * np.count_nonzero(sizes > 1) <= len(sizes)
+    return bool(few or len(np.unique(_pairs(trace, numbers))) > len(sizes))
 
 
 def apart(own: np.ndarray, turn: np.ndarray, place: np.ndarray, first: np.ndarray, which: np.ndarray) -> np.ndarray:
