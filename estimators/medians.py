@@ -9,10 +9,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from estimators.members import Members
 from estimators.relative_mean import mean_from_first
+from graphs.errors import CreditError
 from graphs.segment import segment_count, segment_first
+from graphs.text import excerpt
 
 __all__ = ["Ordered", "in_order", "median", "median_of_others", "nth_of_others"]
 
@@ -73,6 +76,9 @@ def nth_of_others(m: Members, place: int | jax.Array) -> tuple[jax.Array, jax.Ar
       place: 0 for the least of the others, 1 for the next; -1 for the largest, -2 for the second largest; or int32 [M],
         of each member, such as one that grows with the number of others.
 
+    Raises:
+      CreditError: `place` is no integer.
+
     Examples:
       >>> import credit
       >>> graph, reward, rows = credit.from_columns(group=[0] * 3, trace=["a", "b", "c"], reward=[9.0, 1.0, 0.0])
@@ -92,6 +98,10 @@ def nth_of_others(m: Members, place: int | jax.Array) -> tuple[jax.Array, jax.Ar
       >>> rows.gather(quartile).tolist()
       [0.25, 2.25, 3.0]
     """
+    dtype = place.dtype if isinstance(place, jax.Array) else np.asarray(place).dtype
+    if not np.issubdtype(dtype, np.integer):
+        got = excerpt(place) if np.ndim(place) == 0 else f"an array of {dtype}"
+        raise CreditError(f"place is {got}; expected an integer, as 0 for the least (the median: median_of_others)")
     ordered = in_order(m, m.score)
     others = ordered.n - 1
     wanted = jnp.where(jnp.asarray(place) < 0, others + place, place)

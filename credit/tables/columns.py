@@ -149,7 +149,8 @@ def from_columns(
         (`graphs.replay_clusters`); group-relative methods heed it. With `agent_reward` an agent's outcome is its
         trace's `reward` plus its `agent_reward`; who lacks one has none. Where `reward` is left out, the second is it.
         `log_prob`, or `token_ids` with `token_log_probs`, a list a row, and of padded arrays [N, L] `token_mask`, True
-        where the policy generated the token, serve one check: of traces and rows that stand again. Without them, and
+        where the policy generated the token, serve one check: of traces and rows that stand again. The `log_prob` of a
+        row proves it below -18 - 4 ln(N), where none is rounded and no two traces share one. Without them, and
         without an `order` of a clock finer than a second, one that stands again alone is not told from an honest one.
       events, traces, agents: padded sizes, so that every batch compiles to the same shape. Default:
         `graphs.padding.bucket` of the content, or of `events` where only that is given. With `events`, masks that the

@@ -14,7 +14,7 @@ from graphs.structure.host_ids import distinct
 from graphs.text import counted
 from graphs.traces.one_place import copies_in_place, own_places
 from graphs.traces.real_numbers import are_real, told_apart
-from graphs.traces.repeated_rows import APART, MEASURED, apart, repeated_rows
+from graphs.traces.repeated_rows import APART, MEASURED, apart, is_of_rows, repeated_rows
 from graphs.traces.repeated_traces import contents, contents_of_tokens, repeated_traces
 from graphs.traces.sampled_again import sampled_again
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
@@ -81,14 +81,15 @@ def copied_rows(
     copies = max(int(np.count_nonzero(again)), len(sampled[0]))
     if copies == 0:
         return Copied(0)
-    measured = _of_rows(rows, [*(of_rows[name] for name in MEASURED & {*of_rows}), *lengths.values()])
+    trace = np.asarray(graph.trace_ids)[rows.event]
+    measured = [*(of_rows[name] for name in MEASURED & {*of_rows}), *lengths.values()]
+    measured = [column for column in measured if is_of_rows(trace, column)]
     if twice := _said_of_twice(rows, places, content, measured):
         return Copied(copies, twice)
     others = len(distinct(agent[order][~again]))
     if not len(sampled[0]) and copies >= 2 and again[-copies:].all() and others + copies < count:
         filling = f"the batch ends in {copies} rows that equal earlier ones in every column: if they only fill it up,"
         return Copied(copies, filling=filling)
-    trace = np.asarray(graph.trace_ids)[rows.event]
     group = np.asarray(graph.group_ids)[trace]
     place = np.arange(count) if places is None else places[order]
     has_turns = "order" in beside or len(distinct(turn)) > len(distinct(agent))
@@ -112,14 +113,6 @@ def copied_rows(
     copy = int(np.argmin(np.where(in_whole, times[which], count + 1)))  # others may be equal by chance, too
     at = place[copy], place[first[which[copy]]]
     return Copied(copies, untold=_equal(int(in_whole.sum()), "", "in every column", *at, _IF_COPIES))
-
-
-def _of_rows(rows: Rows, measured: Iterable[np.ndarray]) -> list[np.ndarray]:
-    """Columns without those that are one number for each trace, where most traces have several rows."""
-    trace = np.asarray(rows.names.graph.trace_ids)[rows.event]
-    sizes = np.bincount(trace)
-    traces, several = np.count_nonzero(sizes), np.count_nonzero(sizes > 1)
-    return [of for of in measured if 2 * several <= traces or len(np.unique(contents(trace, of))) > traces]
 
 
 def _places(rows: Rows, beside: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["APART", "CHANCE", "MEASURED", "REPEATED_ROWS", "Pairs", "apart", "repeated_rows"]
+__all__ = ["APART", "CHANCE", "MEASURED", "REPEATED_ROWS", "Pairs", "apart", "is_of_rows", "repeated_rows"]
 
 REPEATED_ROWS = "repeated-rows"
 """The kind of the note that a table has rows again."""
@@ -138,6 +138,22 @@ def _all_again(
     has_several = np.bincount(own[np.unique(turns, return_index=True)[1]]) > 1
     enough = np.count_nonzero(is_apart) >= max(APART, np.count_nonzero(has_several[own[first]]) / 4)
     return bool(enough and len(np.unique(trace[first[is_apart]])) > 1)
+
+
+def is_of_rows(trace: np.ndarray, numbers: np.ndarray) -> bool:
+    """Whether a column tells rows of a trace apart: False where each has one number, and most have several rows.
+
+    Args:
+      trace, numbers: [N], of each row.
+
+    Examples:
+      >>> trace = np.array([0, 0, 1, 1])
+      >>> is_of_rows(trace, np.array([0.3, 0.3, 0.5, 0.5])), is_of_rows(trace, np.array([0.3, 0.4, 0.5, 0.5]))
+      (False, True)
+    """
+    sizes = np.unique(trace, return_counts=True)[1]
+    few = 2 * np.count_nonzero(sizes > 1) <= len(sizes)
+    return bool(few or len(np.unique(_pairs(trace, numbers))) > len(sizes))
 
 
 def apart(own: np.ndarray, turn: np.ndarray, place: np.ndarray, first: np.ndarray, which: np.ndarray) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -25,6 +27,17 @@ def test_each_place_among_the_others_is_that_of_plain_sorting() -> None:
             sorted(listed[:i] + listed[i + 1 :])[place] for listed in outcomes.values() for i in range(len(listed))
         ]
         assert found.tolist() == expected and others.tolist() == [4] * 5 + [2] * 3
+
+
+@pytest.mark.parametrize(
+    ("place", "got"), [(0.5, "0.5"), (np.full(3, 0.5), "an array of float64"), (True, "True"), ("median", "'median'")]
+)
+def test_a_place_that_is_no_integer_is_named(place: Any, got: str) -> None:
+    """0.5 for the median ended in a TypeError of JAX."""
+    graph, reward, _ = credit.from_columns(group=[0] * 3, trace=["a", "b", "c"], reward=[9.0, 1.0, 0.0])
+    m = members(graph, reward, None, by=None, population="trace", aggregate="sum")
+    with pytest.raises(credit.CreditError, match=f"place is {got}; expected an integer.*median_of_others"):
+        nth_of_others(m, place)
 
 
 def test_a_place_may_grow_with_the_number_of_others() -> None:

@@ -472,6 +472,13 @@ class RowAdvantages:
             metrics |= of_weights
         if self.last is not None:
             whole = None
+            age = 0 if trained is None or log_ratio is not None else metrics.get("credit/policy_age", 0)
+            if age > 1 and not traces_used_again(batch):  # by one, most asynchronous trainers are
+                text = (
+                    f"got rows {age:.0f} versions older than the trained policy, and no log_ratio=: the mean of the "
+                    "gradient is biased, unless the loss weighs them"
+                )
+                self._warn({"older": text}, stacklevel=3)
             if log_ratio is not None:
                 from estimators.base import Reason
 

@@ -15,7 +15,7 @@ from graphs.reading.tables.rows import log_rows
 from graphs.traces.one_place import copies_in_place, fine_moments, own_places
 from graphs.traces.real_numbers import are_real, told_apart
 from graphs.traces.record import TraceRecord
-from graphs.traces.repeated_rows import MEASURED, REPEATED_ROWS, repeated_rows
+from graphs.traces.repeated_rows import MEASURED, REPEATED_ROWS, is_of_rows, repeated_rows
 from graphs.traces.tokens import TOKEN_COLUMNS
 
 __all__ = ["note_of_copies"]
@@ -51,7 +51,12 @@ def _surely_again(
     traces: Sequence[TraceRecord], of_trace: np.ndarray, content: np.ndarray, lines: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The rows of `repeated_rows`, or else those of `told_apart`, whatever place they have."""
-    measured = [row for trace in traces for row in _measured(trace)]
+    columns = [
+        [*itertools.chain(*(_measured(trace, name) for trace in traces))]
+        for name in (*sorted(MEASURED), *TOKEN_COLUMNS)
+    ]
+    columns = [column for column in columns if is_of_rows(of_trace, _codes(column))]
+    measured = [*zip([None] * len(of_trace), *columns, strict=True)]
     agent = _codes((trace.group_id, name) for trace in traces for name in trace.agents)
     turns = (turn for trace in traces for turn in itertools.zip_longest(trace.turns, _times(trace)))
     turn = np.stack([agent, _codes(turns)], axis=1)
@@ -59,11 +64,11 @@ def _surely_again(
     has_turns = all(trace.turns for trace in traces)
     again, first = repeated_rows(of_trace, agent, content, numbers, turn, lines, has_turns=has_turns, is_file=True)
     if not len(again):
-        columns = itertools.zip_longest(*measured)  # a trace may lack some
-        cells = np.array([[cell if isinstance(cell, float) else math.nan for cell in column] for column in columns])
+        real = [[cell if isinstance(cell, float) else math.nan for cell in column] for column in columns]
+        cells = np.array(real).reshape(len(columns), len(of_trace))
         places = _codes(zip(of_trace.tolist(), *turn.T.tolist(), strict=True))
-        real = np.where(are_real(cells).any(0), numbers, -1)
-        again, first = told_apart(places, agent, content, real, has_turns=has_turns)
+        known = np.where(are_real(cells).any(0), numbers, -1)
+        again, first = told_apart(places, agent, content, known, has_turns=has_turns)
     return again, first
 
 
@@ -86,9 +91,10 @@ def _contents(trace: TraceRecord) -> list[tuple[Any, ...]]:
     return list(itertools.zip_longest(*columns, *(_cells(trace, name) for name in trace.columns)))
 
 
-def _measured(trace: TraceRecord) -> list[tuple[Any, ...]]:
-    names = [name for name in trace.columns if name in MEASURED or name in TOKEN_COLUMNS]
-    return list(itertools.zip_longest([None] * len(trace.ids), *(_cells(trace, name) for name in names)))
+def _measured(trace: TraceRecord, name: str) -> Iterable[Any]:
+    """A cell of each row, None where the trace lacks the column or its end."""
+    cells = _cells(trace, name) if name in trace.columns else ()
+    return (cell for cell, _ in itertools.zip_longest(cells, trace.ids))
 
 
 def _times(trace: TraceRecord) -> list[float | None]:

@@ -393,6 +393,14 @@ def test_a_row_and_a_few_traces_again_are_named_where_real_numbers_tell_all_othe
     assert not noted(tmp_path, [*coarse, coarse[7]])
 
 
+@pytest.mark.parametrize("name", ["value", "event_reward", "q_value"])
+def test_one_number_for_a_trace_proves_no_copied_row(tmp_path: Path, name: str) -> None:
+    """A critic's value of the task, in each row, made second calls of an agent copies."""
+    once = [row | {name: 0.1234567 * int(row["trace"][1:]), "agent": "pw"[i % 2]} for i, row in enumerate(scored())]
+    rows = [{key: cell for key, cell in row.items() if key not in {"turn", "event_reward"} - {name}} for row in once]
+    assert not [note for note in noted(tmp_path, rows) if note.kind == "repeated-rows"]
+
+
 @pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
 def test_rows_of_a_copied_trace_are_counted_with_that_trace_alone(tmp_path: Path) -> None:
     """They were named as copies of single rows, too: 15 rows counted twice where 8 did."""

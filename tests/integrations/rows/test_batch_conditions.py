@@ -97,6 +97,7 @@ def test_a_method_is_called_unbiased_only_where_the_batch_lets_it() -> None:
     assert unbiased("rloo", **moved) == 1  # it sums over the trace, in any order
 
 
+@pytest.mark.filterwarnings("ignore:got rows . versions older")
 def test_a_batch_that_is_wholly_old_is_told_from_the_version_that_is_trained() -> None:
     """It was called unbiased, of age 0: no batch shows which policy is trained."""
     rows: dict[str, Any] = {"group": ["q"] * 3, "trace": list("abc"), "reward": np.array([1.0, 0, 1])}
@@ -123,6 +124,7 @@ def test_a_batch_that_is_wholly_old_is_told_from_the_version_that_is_trained() -
         assert "newest version of the batch" in " ".join(said_in.split()) and "trained_version" in said_in
 
 
+@pytest.mark.filterwarnings("ignore:got rows . versions older")
 @pytest.mark.parametrize(
     ("versions", "trained", "bias", "ages"),
     [([5, 2], {"p": 5, "w": 2}, 1, (0, 0, 0)), ([5, 2], {"p": 6, "w": 2}, None, (1, 0.5, 1)),
@@ -505,6 +507,24 @@ def test_where_last_rewards_are_often_the_outcome_nobody_knows_whether_it_is_pai
     paid = np.tile([0.0, 1.0], 160) * judged[trace]
     conditions, words = said(RowAdvantages("rloo"), group=trace // 8, trace=trace, reward=outcome, event_reward=paid)
     assert not {"paid_once", "unbiased"} & {*conditions} and not words
+
+
+@pytest.mark.parametrize(
+    ("versions", "told", "words"),
+    [([5, 5, 5, 5], {"trained_version": 7}, True), ([7, 7, 5, 5], {"trained_version": 7}, True),
+     ([5, 5, 7, 7], {}, False), ([5, 5, 6, 6], {"trained_version": 6}, False),
+     ([5, 5, 5, 5], {"trained_version": 7, "log_ratio": np.full(4, 0.1)}, False)],
+)  # fmt: skip
+def test_rows_of_much_older_versions_without_weights_are_named_once(
+    versions: list[int], told: dict[str, Any], words: bool
+) -> None:
+    """`unbiased` vanished without a word."""
+    credit_of = RowAdvantages("rloo", truncate=np.inf)
+    for again in (False, True):
+        seen = said(credit_of, reward=OUTCOME, policy_version=versions, **told, **TEAM)[1]
+        assert ["got rows 2 versions older than the trained policy" in text for text in seen] == [True] * (
+            words and not again
+        )
 
 
 def test_what_may_be_chance_is_no_error() -> None:
