@@ -80,7 +80,8 @@ def test_the_page_and_the_summary_begin_with_the_same_lines(log: Path, sides: bo
     )
     assert by["What changed from v1 to v2"] == (
         "v2 is better for home (success 0.25 to 0.75) and worse for travel (success 0.75 to 0.25). Success over all "
-        "tasks: no change shown (0.5 to 0.5). v2 takes 2 times the money (mostly of lead) in the typical task."
+        "tasks: no change shown (0.5 to 0.5; a change of 0.26 would be). "
+        "v2 takes 2 times the money (mostly of lead) in the typical task."
     )
     assert by["What went wrong most"].startswith("Loops of look by scout in 128 of 128 failed traces and 0 of 128")
     assert by["What a verdict is worth"].startswith(

@@ -112,8 +112,9 @@ def test_naming_an_agent_that_is_listed_twice_is_linear(tmp_path: Path) -> None:
         return lambda: named(read(path), count)
 
     def named(traces: Traces, count: int) -> None:
-        (problem,) = traces.problems
+        problem, outcome = traces.problems
         assert (problem.kind, problem.value) == ("duplicate-agent", f"'a{count - 1}'")
+        assert (outcome.kind, outcome.trace) == ("unread-outcome", "a")
 
     assert_linear(prepare, 40_000, runs=1)
 
