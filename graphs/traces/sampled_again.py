@@ -5,8 +5,8 @@ unlikely an honest repetition is, over all pairs. Log-probabilities may be of an
 as where decoding was greedy or cooler: then unlike traces of a task share long beginnings, of which honest ones share
 one nat on average. What they share more than that takes from the proof. A clock proves traces by its digits behind
 the second, once a moment, where most runs are unlike and hardly a moment is of two of them; of rows `copies_in_place`
-tells. Log-probabilities of whole actions show no shared beginnings: they prove traces of several, and rows where none
-that is rare stands in two traces.
+tells. Log-probabilities of whole actions show no shared beginnings: they prove traces of several, and rows where traces
+share no rare one but by chance, which in single precision grows with the batch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from graphs.event_graph import EventGraph
-from graphs.traces.real_numbers import are_real
+from graphs.traces.real_numbers import SURELY, are_real
 from graphs.traces.repeated_rows import APART, CHANCE
 from graphs.traces.repeated_traces import NEARLY, contents, contents_of_tokens, of_traces
 from graphs.traces.tokens import Tokens
@@ -26,6 +26,7 @@ __all__ = ["sampled_again"]
 
 _FEW = 4  # unlike pairs of traces, without which nothing shows how the policy samples
 _DIGITS = 6
+_SHARED = 1 / 20  # as many numbers that traces share are no chance
 _REAL = 0.5  # of a whole action's log-probability, whose decoding may be cooler
 
 
@@ -70,6 +71,9 @@ def sampled_again(
     if whole_actions:
         surely = _unlikely(of_action, cluster[trace], contents(np.asarray(graph.group_ids)[trace], name))
         again, first = again[surely[again]], first[surely[again]]
+        by_chance = _equal_by_chance(of_action[surely], contents(trace, name)[surely])
+        if len(again) and _log_chance(len(again), by_chance) > math.log(SURELY):
+            again, first = again[:0], first[:0]
     if not len(copy) and not len(again):
         return (copy, original), (again, first)
     clock = _surprise_of_clock(times[:events], cluster[trace], acts, np.asarray(graph.group_ids)[trace], unlike[trace])
@@ -112,7 +116,8 @@ def _whole_actions(ids: list[np.ndarray], log_prob: np.ndarray) -> Tokens:
 
 
 def _unlikely(log_prob: np.ndarray, cluster: np.ndarray, peer: np.ndarray) -> np.ndarray:
-    """Actions that no two of a batch share by chance: bool [E]; none where traces share one, or few can be compared.
+    """Actions that no two of a batch share by chance: bool [E]; none where traces share more of them
+    than chance makes equal, or few can be compared.
 
     Args:
       log_prob: [E], of each action, NaN where it is not known. Rounded ones are equal by chance.
@@ -120,11 +125,30 @@ def _unlikely(log_prob: np.ndarray, cluster: np.ndarray, peer: np.ndarray) -> np
     """
     rare = np.flatnonzero(log_prob <= math.log(CHANCE))
     unlikely = _REAL * log_prob <= math.log(CHANCE) - 2 * math.log(max(len(log_prob), 1))
-    alone = len(np.unique(contents(log_prob[rare], cluster[rare]))) == len(np.unique(log_prob[rare]))
     rounded = np.count_nonzero(are_real(log_prob[rare])) < NEARLY * len(rare)
     pairs = contents(peer[unlikely], cluster[unlikely])
     compared = len(np.unique(pairs)) - len(np.unique(peer[unlikely]))
+    alone = all(_seldom_shared(log_prob[rare], cluster[rare], part[rare]) for part in (np.zeros_like(peer), peer))
     return unlikely & (alone and not rounded and compared >= _FEW)
+
+
+def _seldom_shared(log_prob: np.ndarray, cluster: np.ndarray, part: np.ndarray) -> bool:
+    """Whether clusters of one part share no more numbers than single precision makes equal: [N] each."""
+    values = np.unique(contents(part, log_prob, cluster), return_index=True)[1]
+    shared = len(values) - len(np.unique(contents(part, log_prob)))
+    return shared == 0 or _log_chance(shared, _equal_by_chance(log_prob[values], part[values])) > math.log(_SHARED)
+
+
+def _equal_by_chance(log_prob: np.ndarray, part: np.ndarray) -> float:
+    """How many pairs of one part are expected to be equal in single precision, by how many are within a nat: [N]."""
+    _, first, often = np.unique(contents(part, np.floor(log_prob)), return_index=True, return_counts=True)
+    spacing = np.spacing(np.abs(log_prob[first]).astype(np.float32)).astype(float)
+    return float((spacing * often * (often - 1) / 2).sum())
+
+
+def _log_chance(found: int, expected: float) -> float:
+    """The log of no less than the chance of as many, where so many are expected."""
+    return 0.0 if found <= expected else found - expected - found * math.log(found / max(expected, 1e-99))
 
 
 def _clusters(graph: EventGraph, n: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -199,3 +200,35 @@ def test_traces_of_other_tokens_are_no_copies(tmp_path: Path) -> None:
     assert named(tmp_path, once + again) == [("t0-again", 200)]
     other = [row | {"response_ids": row["response_ids"][::-1]} for row in again]
     assert not named(tmp_path, once + other)
+
+
+@pytest.mark.filterwarnings("ignore::graphs.errors.UnreadWarning")
+@pytest.mark.parametrize("in_file", [False, True])
+@pytest.mark.parametrize("rows", [2048, 4096, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_rows_that_stand_again_are_named_in_large_batches(tmp_path: Path, rows: int, in_file: bool) -> None:
+    """Above 1,600 rows two traces share a log-probability of single precision by chance, and copies were silent."""
+    draw = np.random.default_rng([96, rows])
+    trace, call = np.divmod(np.arange(rows), 8)
+    log_prob = -draw.gamma(20, 6, rows)
+    log_prob[[9, 100]] = -150.25371  # as by chance
+
+    def said(again: list[int]) -> bool:
+        which = np.sort(np.append(np.arange(rows), again)).astype(int)
+        task, of = trace[which] // 8, trace[which]
+        columns = {"group": task, "trace": of, "agent": np.array(list("ab"))[call[which] % 2], "turn": call[which] // 2}
+        reward = (of * of % 5 > 1).astype(float)
+        if in_file:
+            table = {"task": task, "run": of, "agent": columns["agent"], "turn": columns["turn"], "reward": reward}
+            pq.write_table(pa.table(table | {"log_prob": log_prob[which]}), tmp_path / "log.parquet")
+            notes = read(tmp_path / "log.parquet", columns={"group": "task", "trace": "run"}).problems
+            return "repeated-rows" in {note.kind for note in notes}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            live = RowAdvantages("rloo")(**columns, reward=reward, evidence={"log_prob": log_prob[which]})
+        assert bool(caught) is ("credit/condition/unbiased" not in live.metrics)
+        return any(f"gets {len(again)} row" in str(warning.message) for warning in caught)
+
+    assert not said([])
+    assert said(draw.choice(rows, 30, replace=False).tolist())
+    assert said([1000, 1001, 1002])
+    assert rows > 10_000 or said([1000])
