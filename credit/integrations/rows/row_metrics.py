@@ -243,7 +243,8 @@ def condition_unbiased(
       lost: as of `rewards_left_out`.
       doubted: whether rows may be others than they seem: copies, of several agents without a trace, or of agents at
         once, in an order that the method reads and nothing tells; or a row may be lost, as of `lost_rows`; or a trace
-        begins again, as of `merged_rollouts`; or values are no expectations, as of `saw_later`.
+        begins again, as of `merged_rollouts`; or values are no expectations, as of `saw_later`; or what a row earned is
+        null.
     """
     from estimators.base import Reason
 

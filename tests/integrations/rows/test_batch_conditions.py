@@ -444,6 +444,14 @@ def test_every_metric_is_a_float_of_python() -> None:
     assert metrics["credit/unpaid"] == 0.25 and {type(value) for value in metrics.values()} == {float}
 
 
+@pytest.mark.filterwarnings("ignore::graphs.errors.MissingColumnWarning")
+@pytest.mark.parametrize("null", [None, 0.0])
+def test_a_batch_of_which_a_reward_is_null_is_not_called_unbiased(null: float | None) -> None:
+    """It was, though the null counted as 0."""
+    paid = [null, 0.5, 0.0, 0.25]
+    assert ("unbiased" in said(RowAdvantages("rloo"), reward=OUTCOME, event_reward=paid, **TEAM)[0]) is (null == 0)
+
+
 def test_no_advantage_is_minus_zero() -> None:
     """An advantage below 0 whose importance weight is 0 was printed as -0."""
     ratio = np.array([-np.inf, 0, -np.inf])
