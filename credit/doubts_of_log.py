@@ -60,7 +60,7 @@ def doubts_of_log(
         if note.kind in kinds and (reads or note.kind not in _OF_ORDER):
             what = {REPEATED_ROWS: "such row", TURN_GAP: "such trace"}.get(note.kind)
             such = f" ({counted(note.count, what)})" if what and note.count > 1 else ""
-            line = {REPEATED_ROWS: f"line {note.line}", TURN_GAP: f"turn of line {note.line}"}
+            line = {REPEATED_ROWS: f"line {note.line}", TURN_GAP: f"{note.field} of line {note.line}"}
             yield f"{line.get(note.kind, note.field)} is {note.value}{such}"
 
 

@@ -1,7 +1,7 @@
 """Rows that may be lost: an agent is out of a round, or a place is empty, where hardly any other of the log is.
 
 An agent that was not asked leaves the same gap. Places that count the rows of each trace tell both apart: one is then
-empty where an agent is out that others have there. Without such places, a gap counts where the agents of its name
+empty where an agent is out that others have there, or where hardly any other is. Without such places, a gap counts where the agents of its name
 hardly ever have one: over all rounds before their last, and in that round.
 """
 
@@ -27,6 +27,8 @@ FEW_ROUNDS, FEW_HERE = 1 / 100, 1 / 8
 """Up to which part of all rounds, and of the traces in one round, agents of a name are out where rows may be lost."""
 HALF = 1 / 2
 """The same of all rounds where a place is empty, too: a reviewer may be out of every second one."""
+FEW_ALONE = 1 / 512
+"""Up to which part of the places are empty, where one tells of a lost row though no agent is out of a round."""
 
 
 class Gap(NamedTuple):
@@ -94,6 +96,9 @@ def lost_rows(
         hits = [gap for end, gaps in ends for gap, since in gaps if since < end <= place[gap.row]]
         if 2 * len({trace[gap.row] for gap in hits}) >= len({trace[hole.row] for hole in empty}):
             found += hits
+        if len(empty) <= FEW_ALONE * len(trace):
+            told = {trace[gap.row] for gap in found}
+            found += [hole for hole in empty if trace[hole.row] not in told]
     return sorted({int(trace[gap.row]): gap for gap in reversed(found)}.values())
 
 
@@ -114,10 +119,11 @@ def note_of_gaps(
     trace, agent = (np.asarray(ids)[: len(turn)] for ids in (graph.trace_ids, graph.agent_ids))
     gaps = lost_rows(trace, agent, np.asarray(graph.agent_name_ids)[agent], turn, times)
     if gaps:
-        row = gaps[0].row
-        where, shown = headings[int(trace[row])], gaps[0].said(int(turn[row]))
-        expected = "each turn: where a row is lost, later ones are compared with earlier ones of other traces"
-        place = where.file, lines[row].as_py(), "turn"
+        row, column = gaps[0].row, "turn" if gaps[0].column == "turn" else "time"
+        where = headings[int(trace[row])]
+        shown = gaps[0].said(int(turn[row] if column == "turn" else times[row]))
+        expected = f"each {'turn' if column == 'turn' else 'number'}: where a row is lost, later ones are compared with earlier ones of other traces"
+        place = where.file, lines[row].as_py(), column
         yield Problem(TURN_GAP, *place, shown, expected, where.trace_id, count=len(gaps))
 
 

@@ -174,3 +174,21 @@ def test_an_empty_place_is_told_without_turns() -> None:
     live = RowAdvantages("gae", strict="warn")
     with pytest.warns(UserWarning, match=r"order of row \d+ is 8 behind 6, unlike in other traces: a row may be lost"):
         live(**columns, evidence={"value": value})
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2])
+def test_an_empty_place_tells_of_a_lost_call_of_an_agent_with_another_in_the_round(tmp_path: Path, lost: int) -> None:
+    """All places but it had a row, and nothing was said: the agent had another call in the round."""
+    rows = _rows(np.random.default_rng(7), "several calls", "rows", 200)
+    again = [i for i in range(1, len(rows) - 1) if rows[i - 1][1:4] == rows[i][1:4] and rows[i + 1][0] == rows[i][0]]
+    gone = set(again[:: len(again) // 2][:lost])
+    kept = [row for i, row in enumerate(rows) if i not in gone]
+    assert _found(kept) == [rows[i][0] for i in sorted(gone)]
+    table = tmp_path / "log.csv"
+    cells = [(int(t) // 8, f"t{int(t)}", int(name), int(turn), int(at), t % 3) for t, _, name, turn, at in kept]
+    with table.open("w", newline="") as file:
+        csv.writer(file).writerows([["group", "trace", "agent", "turn", "time", "reward"], *cells])
+    traces = credit.read(table)
+    notes = [note for note in traces.problems if note.kind == "turn-gap"]
+    assert on_log(traces, "turn_baseline").unbiased is (None if lost else True)
+    assert [(note.field, note.count) for note in notes] == [("time", lost)] * bool(lost)
