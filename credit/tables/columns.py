@@ -149,9 +149,7 @@ def from_columns(
         (`graphs.replay_clusters`); group-relative methods heed it. With `agent_reward` an agent's outcome is its
         trace's `reward` plus its `agent_reward`; who lacks one has none. Where `reward` is left out, the second is it.
         `log_prob`, or `token_ids` with `token_log_probs`, a list a row, and of padded arrays [N, L] `token_mask`, True
-        where the policy generated the token, serve one check: of traces and rows that stand again. The `log_prob` of a
-        row proves it below -18 - 4 ln(N), where none is rounded and no two traces share one. Without them, and
-        without an `order` of a clock finer than a second, one that stands again alone is not told from an honest one.
+        where the policy generated the token, serve one check: of traces and rows that stand again.
       events, traces, agents: padded sizes, so that every batch compiles to the same shape. Default:
         `graphs.padding.bucket` of the content, or of `events` where only that is given. With `events`, masks that the
         columns may need are arrays in every batch.
@@ -162,12 +160,10 @@ def from_columns(
 
     Warns:
       UserWarning: single precision, in which methods compute, or the type of a column changes differences of returns of
-        a group by over 1 %; or rows stand twice, at one place of `order` or `context`, by numbers or sampled tokens
-        that hardly come twice, in whole traces or groups, or as the end of the batch, as of `RowAdvantages`: one second
-        call of a trace looks the same elsewhere; or `event_reward` is the outcome again; or turns of a trace begin
-        again, unlike in others; or a row stands behind a later turn, or rows are scattered whose turns are no numbers;
-        or a row has a null `event_reward`; or no trace has an outcome; or ids differ only in case, blanks, hyphens or
-        Unicode's form.
+        a group by over 1 %; or rows are sure copies, as docs/formats/table.md lists, or seem to fill up the batch; or
+        `event_reward` is the outcome again; or turns of a trace begin again, unlike in others; or a row stands behind a
+        later turn, or rows are scattered whose turns are no numbers; or a row has a null `event_reward`; or no trace
+        has an outcome; or ids differ only in case, blanks, hyphens or Unicode's form.
 
     Raises:
       ColumnError: lengths differ, ids are missing or of a wrong type, a trace or group is called `nan` or `None` as

@@ -1,8 +1,8 @@
 """Rows that may be lost: an agent is out of a round, or a place is empty, where hardly any other of the log is.
 
 An agent that was not asked leaves the same gap. Places that count the rows of each trace tell both apart: one is then
-empty where an agent is out that others have there, or where hardly any other is. Without such places, a gap counts where the agents of its name
-hardly ever have one: over all rounds before their last, and in that round.
+empty where an agent is out that others have there, or where hardly any other is. Without such places, a gap counts
+where the agents of its name hardly ever have one: over all rounds before their last, and in that round.
 """
 
 from __future__ import annotations
@@ -122,7 +122,8 @@ def note_of_gaps(
         row, column = gaps[0].row, "turn" if gaps[0].column == "turn" else "time"
         where = headings[int(trace[row])]
         shown = gaps[0].said(int(turn[row] if column == "turn" else times[row]))
-        expected = f"each {'turn' if column == 'turn' else 'number'}: where a row is lost, later ones are compared with earlier ones of other traces"
+        each = "turn" if column == "turn" else "number"
+        expected = f"each {each}: where a row is lost, later ones are compared with earlier ones of other traces"
         place = where.file, lines[row].as_py(), column
         yield Problem(TURN_GAP, *place, shown, expected, where.trace_id, count=len(gaps))
 
