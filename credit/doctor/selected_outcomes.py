@@ -53,7 +53,8 @@ def selected_outcomes(traces: Traces, success_at: float | None = None, prices: P
     """In what traces with an outcome differ beyond chance from those without, of what nearly all have (`LACK`), or
     of a verdict of some (`LEAST_JUDGED`), in sentences.
 
-    Where a verdict of two values does, `corrected_rate` tells how many of all failed.
+    Where a verdict of two values does, `corrected_rate` tells how many of all failed; not of an outcome that a
+    reference corrects (`corrected_failures`), which may fail others.
 
     The test is that of ranks: outcomes might have been dealt to other traces of a task that has both kinds, and to
     other tasks of those with one kind, each with the mean of its traces (`graphs.dealing`). Half of the level is that
@@ -74,11 +75,13 @@ def selected_outcomes(traces: Traces, success_at: float | None = None, prices: P
     if not (found := _differing(traces, known, prices)):
         return []
     told = "; ".join(_with_and_without(fact, known, task) for fact in found[:MOST])
-    lines = [f"They differ from those without one beyond chance: {told}.", "The rate above is of the former."]
+    against = held_against(traces, success_at)[2]
+    lines = [f"They differ from those without one beyond chance: {told}."]
+    lines += [] if against else ["The rate above is of the former."]
     if (decides := stands_for(traces)) is not None and np.isnan(decides[1]).all():
         lines.append(f"Of one verdict of {decides[0]} too few have an outcome to tell causes.")
     judged = judged_traces(traces, success_at)
-    if not found[0].tells_rates or judged.graded:
+    if not found[0].tells_rates or judged.graded or against:
         return lines
     weighted = _Weighted.of(traces, judged.failed, found[0], printable(outcome_name(traces), 60), True)
     rate = weighted.told()
