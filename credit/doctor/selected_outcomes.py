@@ -47,6 +47,8 @@ __all__ = ["corrected_failures", "selected_outcomes"]
 
 MOST = 3
 """Facts that are named."""
+LABELS = f"{PEOPLE}'s labels"
+"""What `PEOPLE` gave."""
 
 
 def selected_outcomes(traces: Traces, success_at: float | None = None, prices: Prices | None = None) -> list[str]:
@@ -103,7 +105,8 @@ class _Weighted(NamedTuple):
         known = np.isfinite(outcomes(traces))
         both, few = with_second(verdict, traces, known)
         says = f", or for what {both.name} says" * chosen
-        return cls(traces, failed, known, both, f"if {given} was given by chance{says}, " * (chosen or few))
+        were = "were" if given == LABELS else "was"
+        return cls(traces, failed, known, both, f"if {given} {were} given by chance{says}, " * (chosen or few))
 
     def rate(self, of: np.ndarray | slice = slice(None)) -> Corrected | None:
         """How many of these traces failed."""
@@ -157,7 +160,8 @@ def corrected_failures(
             return []
         passes = np.full(len(known), np.nan)
         passes[has] = yes
-    name, judge, task = printable(against, 60), printable(judge, 60), task_ids(traces)
+    name = LABELS if against == PEOPLE else printable(against, 60)
+    judge, task = printable(judge, 60), task_ids(traces)
     said = f"By {name} {part_of(int(failed.sum()), int(known.sum()))} failed"
     if judged.graded:
         loose = f"Grades of {judge} do not correct this rate: `--success-at`, the least grade that passes, does."

@@ -15,7 +15,7 @@ from credit.reports.tasks import task_ids
 from graphs.dealing import dealt
 from graphs.distinct_columns import distinct_columns
 from graphs.task_means import LEVEL, fact_of, holm
-from graphs.text import counted, percent, printable
+from graphs.text import counted, natural_key, percent, printable
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import agent_models
 
@@ -117,12 +117,15 @@ class ModelFailures:
                 lines.append(f"The model{of} cannot be told apart from the {one}: no {one} has two models{where}.")
                 continue
             sure = any((one.p if agent else one.alone) < LEVEL for one in known)
+            named = models[:most]
+            if what == "system":  # in the order of releases
+                named = tuple(sorted(named, key=lambda one: natural_key(one.name)))
             why = rest and (agent or not self.beside_own) and sure
             shown = [
                 f"{printable(one.name, 60)} {percent(one.share)} ({one.failed} of {counted(one.traces, 'trace')})"
                 if one in known
                 else f"{printable(one.name, 60)} in too few of these"
-                for one in models[:most]
+                for one in named
             ] + ["…"] * (len(models) > most)
             rows = self.alone - sum(one.traces for one in models) if self.alone and not agent else 0
             others = f"; {counted(rows, 'other trace')} not among these" if rows else ""
