@@ -55,7 +55,7 @@ def test_labels_of_some_do_not_make_the_judge_people(tmp_path: Path, labels: int
     if not rater:
         assert "By review " in told and "How judge agrees with review (by people):" in told
         return
-    by = re.search(r"By people \d+ of (\d+) ", told)
+    by = re.search(r"By people's labels \d+ of (\d+) ", told)
     assert by is not None and int(by[1]) == len(seen | rows) and "How judge agrees with people:" in told
     assert f"What failed, by judge ({labels} by people):" in told and f"of {len(judged)} that it judged" in told
 
