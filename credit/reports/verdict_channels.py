@@ -21,7 +21,7 @@ import numpy as np
 from credit.reports.of_batch import kept
 from graphs.logs.read_logs import DEFAULT_CHANNEL
 from graphs.task_means import LEAST_TASKS
-from graphs.text import printable
+from graphs.text import counted, printable
 from graphs.traces.batch import Traces
 from graphs.traces.evidence import Evidence
 from graphs.traces.record import BEFORE_PEOPLE, BY_PEOPLE
@@ -30,6 +30,7 @@ __all__ = [
     "PEOPLE",
     "HeldAgainst",
     "held_against",
+    "left_out",
     "of_one_source",
     "outcome_name",
     "own_channel",
@@ -256,6 +257,18 @@ def of_one_source(traces: Traces) -> Traces:
             evidence.pop(f"metrics.{BY_PEOPLE.format(name)}", None)
         evidence[f"rewards.{name}"] = Evidence.at(rows, source[rows], len(traces.reward))
     return with_outcomes(dataclasses.replace(traces, evidence=evidence), source)
+
+
+def left_out(traces: Traces) -> str:
+    """What `of_one_source` takes, in words: "without 80 outcomes by people"; "" where it takes all.
+
+    Args:
+      traces: what was read.
+    """
+    if (one := of_one_source(traces)) is traces:
+        return ""
+    given = int(_own(traces)[1].sum())
+    return f"{'only' if own_channel(one) in one.by_people else 'without'} {counted(given, 'outcome')} by people"
 
 
 def with_outcomes(traces: Traces, outcome: np.ndarray) -> Traces:

@@ -21,7 +21,7 @@ from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import call_mask
 from credit.reports.trace_numbers import TeamFacts, TraceMetric, numbered
 from credit.reports.unread_outcomes import NO_SIDE, unread_outcomes, unscored_ends
-from credit.reports.verdict_channels import of_one_source, outcome_name
+from credit.reports.verdict_channels import left_out, of_one_source, outcome_name
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, TOOL_CALLS, WALL_CLOCK, same_in_all
 from credit.sides.call_times import call_times
 from credit.sides.changed_mix import changed_mix
@@ -144,6 +144,7 @@ def compare_sides(
         apart_in=apart_in,
         not_told=not_told,
         in_time=in_time,
+        left_out=left_out(every),
         judged=judged or "",
         each_task=_tasks(traces, outcome, sides.side),
         teams=teams,
