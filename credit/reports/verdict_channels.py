@@ -251,7 +251,9 @@ def of_one_source(traces: Traces) -> Traces:
     source = labels if given.sum() > rest else judged
     evidence = dict(traces.evidence)
     rows = np.flatnonzero(np.isfinite(source))
-    for name in (name for name in own if _count(_channels(traces)[name]) == _count(outcome)):
+    for name in own:
+        if not np.array_equal(_channels(traces)[name].astype(np.float32), outcome, equal_nan=True):
+            continue  # a judge that has its say of each beside the outcome
         evidence.pop(f"metrics.{BEFORE_PEOPLE.format(name)}", None)
         if source is judged:
             evidence.pop(f"metrics.{BY_PEOPLE.format(name)}", None)
