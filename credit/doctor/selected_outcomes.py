@@ -34,6 +34,7 @@ from credit.reports.tasks import task_ids
 from credit.reports.verdict_channels import (
     PEOPLE,
     held_against,
+    of_one_source,
     outcome_name,
     people_channels,
     said_yes,
@@ -73,6 +74,7 @@ def selected_outcomes(traces: Traces, success_at: float | None = None, prices: P
       >>> selected_outcomes(rows.traces)
       []
     """
+    traces = of_one_source(traces)
     known, task = np.isfinite(outcomes(traces)), task_ids(traces)
     if not (found := _differing(traces, known, prices)):
         return []
