@@ -17,7 +17,7 @@ from credit.reports.missing_lines import lacking_traces
 from credit.reports.outcome_differences import OutcomeDifferences
 from credit.reports.trace_list import has_statuses
 from credit.reports.triage import TOKENS, Triage
-from credit.reports.verdict_channels import outcome_name, own_channel, people_channels
+from credit.reports.verdict_channels import left_out, of_one_source, outcome_name, own_channel, people_channels
 from credit.sides.other_outcomes import chosen_outcome, other_outcomes
 from credit.sides.side_comparison import SideComparison
 from graphs.text import begin_of, counted, printable
@@ -104,11 +104,14 @@ def main_findings(
     change = [] if compared is None else compared.in_short()
     changed = by_system or ("" if compared is None else compared.by_verdict(certain=True))
     others = other_outcomes(traces, None if compared is None else compared.sides, changed)
+    n = int(np.isfinite(traces.reward[: traces.sizes.traces]).sum())
+    compared_ones = int(np.isfinite(of_one_source(traces).reward[: traces.sizes.traces]).sum())
+    differing = dataclasses.replace(differing, without=differing.without - (n - compared_ones))
     failed, behind = _failed(traces, differing, triaged, compared, corrected, of_kinds, changed)
     named = f"What failed, by {printable(traces.outcome, AGENT)}" if traces.outcome else "What failed"
-    n = int(np.isfinite(traces.reward[: traces.sizes.traces]).sum())
     given = traces.by_people.get(own_channel(traces), 0)
-    named += f" ({by_people(n, given)})" * (0 < given < n)
+    whose = left_out(traces) or by_people(n, given) * (given < n)
+    named += f" ({whose})" * bool(whose)
     found = [(0, _finding(named, failed, more=[*behind, others]))]
     if selected:
         found.append((0, _finding("Traces with an outcome", selected)))

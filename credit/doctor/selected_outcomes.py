@@ -34,6 +34,7 @@ from credit.reports.tasks import task_ids
 from credit.reports.verdict_channels import (
     PEOPLE,
     held_against,
+    of_one_source,
     outcome_name,
     people_channels,
     said_yes,
@@ -47,13 +48,16 @@ __all__ = ["corrected_failures", "selected_outcomes"]
 
 MOST = 3
 """Facts that are named."""
+LABELS = f"{PEOPLE}'s labels"
+"""What `PEOPLE` gave."""
 
 
 def selected_outcomes(traces: Traces, success_at: float | None = None, prices: Prices | None = None) -> list[str]:
     """In what traces with an outcome differ beyond chance from those without, of what nearly all have (`LACK`), or
     of a verdict of some (`LEAST_JUDGED`), in sentences.
 
-    Where a verdict of two values does, `corrected_rate` tells how many of all failed.
+    Where a verdict of two values does, `corrected_rate` tells how many of all failed; not of an outcome that a
+    reference corrects (`corrected_failures`), which may fail others.
 
     The test is that of ranks: outcomes might have been dealt to other traces of a task that has both kinds, and to
     other tasks of those with one kind, each with the mean of its traces (`graphs.dealing`). Half of the level is that
@@ -70,15 +74,18 @@ def selected_outcomes(traces: Traces, success_at: float | None = None, prices: P
       >>> selected_outcomes(rows.traces)
       []
     """
+    traces = of_one_source(traces)
     known, task = np.isfinite(outcomes(traces)), task_ids(traces)
     if not (found := _differing(traces, known, prices)):
         return []
     told = "; ".join(_with_and_without(fact, known, task) for fact in found[:MOST])
-    lines = [f"They differ from those without one beyond chance: {told}.", "The rate above is of the former."]
+    against = held_against(traces, success_at)[2]
+    lines = [f"They differ from those without one beyond chance: {told}."]
+    lines += [] if against else ["The rate above is of the former."]
     if (decides := stands_for(traces)) is not None and np.isnan(decides[1]).all():
         lines.append(f"Of one verdict of {decides[0]} too few have an outcome to tell causes.")
     judged = judged_traces(traces, success_at)
-    if not found[0].tells_rates or judged.graded:
+    if not found[0].tells_rates or judged.graded or against:
         return lines
     weighted = _Weighted.of(traces, judged.failed, found[0], printable(outcome_name(traces), 60), True)
     rate = weighted.told()
@@ -100,7 +107,8 @@ class _Weighted(NamedTuple):
         known = np.isfinite(outcomes(traces))
         both, few = with_second(verdict, traces, known)
         says = f", or for what {both.name} says" * chosen
-        return cls(traces, failed, known, both, f"if {given} was given by chance{says}, " * (chosen or few))
+        were = "were" if given == LABELS else "was"
+        return cls(traces, failed, known, both, f"if {given} {were} given by chance{says}, " * (chosen or few))
 
     def rate(self, of: np.ndarray | slice = slice(None)) -> Corrected | None:
         """How many of these traces failed."""
@@ -154,7 +162,8 @@ def corrected_failures(
             return []
         passes = np.full(len(known), np.nan)
         passes[has] = yes
-    name, judge, task = printable(against, 60), printable(judge, 60), task_ids(traces)
+    name = LABELS if against == PEOPLE else printable(against, 60)
+    judge, task = printable(judge, 60), task_ids(traces)
     said = f"By {name} {part_of(int(failed.sum()), int(known.sum()))} failed"
     if judged.graded:
         loose = f"Grades of {judge} do not correct this rate: `--success-at`, the least grade that passes, does."

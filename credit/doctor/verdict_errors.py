@@ -73,6 +73,8 @@ class VerdictErrors:
       by_outcome: the same, held against the outcome, where `against` is another; None elsewhere.
       judged: of all traces with a verdict, those without an outcome too: int [m].
       passes: which of these it passes: bool [m].
+      beats_coin: whether it surely agrees more than a coin, by the interval, or, without one, as the sum of the traces
+        with an outcome is surely below 1: that is 1 of a coin whichever of its verdicts these were chosen by.
     """
 
     name: str
@@ -88,6 +90,7 @@ class VerdictErrors:
     by_outcome: VerdictErrors | None = None
     judged: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, int))
     passes: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, bool))
+    beats_coin: bool = False
 
     @property
     def weighted(self) -> bool:
@@ -134,11 +137,6 @@ class VerdictErrors:
         """Whether it is known well enough (`NARROW`) though its interval has the limit in it."""
         low, high = self.interval
         return self._alone is None and high - low < 2 * NARROW
-
-    @property
-    def beats_coin(self) -> bool:
-        """Whether it surely agrees more than a coin."""
-        return self.interval[0] > 0
 
     @property
     def worst(self) -> VerdictErrors:
@@ -370,15 +368,18 @@ def verdict_errors(traces: Traces, success_at: float | None = None, *, by_outcom
 def _errors(name: str, columns: np.ndarray, level: float, against: str) -> VerdictErrors:
     judged, passes, known, good, task = (*columns[:1], *(columns[1:4] > 0), columns[4])
     succeeded, wrong, of = good[known], (passes != good)[known], task[known]
+    parts = seen = wrong_parts(wrong, succeeded, of, level)
     if known.all():
-        parts, interval = wrong_parts(wrong, succeeded, of, level), youden_interval(wrong, succeeded, of)
+        interval = youden_interval(wrong, succeeded, of)
     else:
         parts, interval = _of_all(~good & known, known, passes, task, level)
         if min(len(np.unique(of[kind])) for kind in (succeeded, ~succeeded)) < LEAST_TASKS:
             interval = math.nan, math.nan
+    beats = seen[2].high < 1 if math.isnan(interval[0]) else interval[0] > 0
     return VerdictErrors(
-        name, judged[known], succeeded, wrong, *parts, interval=interval, against=against, judged=judged, passes=passes
-    )
+        name, judged[known], succeeded, wrong, *parts, interval=interval, against=against, judged=judged, passes=passes,
+        beats_coin=beats,
+    )  # fmt: skip
 
 
 def _of_all(

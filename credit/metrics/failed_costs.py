@@ -11,6 +11,7 @@ from credit.metrics.success_costs import known_costs
 from credit.reports.judged_traces import judged_traces
 from credit.reports.missing_lines import lacking_traces
 from credit.reports.unread_outcomes import leave_rate_open, refused_outcomes
+from credit.reports.verdict_channels import of_one_source
 from graphs.text import amount, apart, percent
 from graphs.traces.batch import Traces
 
@@ -67,7 +68,7 @@ def failed_cost(traces: Traces, prices: Prices | None = None, success_at: float 
       >>> failed_cost(assemble(records)).told()
       '25 % of the logged cost (4 of 16) went into failed traces'
     """
-    judged = judged_traces(traces, success_at)
+    judged = judged_traces(of_one_source(traces), success_at)
     scored, refused = judged.rows, len(refused_outcomes(traces))
     if judged.of_task or not judged.failed.any() or leave_rate_open(refused, len(scored)):
         return None

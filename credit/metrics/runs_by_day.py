@@ -12,6 +12,7 @@ from credit.metrics.event_costs import Prices
 from credit.reports.deciding_verdict import deciding_verdict
 from credit.reports.durations import begins
 from credit.reports.judged_traces import judged_traces
+from credit.reports.verdict_channels import of_one_source
 from graphs.traces.batch import Traces
 
 __all__ = ["Period", "RunsByDay", "runs_by_day"]
@@ -74,6 +75,7 @@ def runs_by_day(traces: Traces, success_at: float | None = None, prices: Prices 
       >>> runs_by_day(rows.traces).periods, runs_by_day(rows.traces).undated
       ((), 2)
     """
+    traces = of_one_source(traces)
     begin, judged = begins(traces), judged_traces(traces, success_at)
     dated = np.flatnonzero(np.isfinite(begin))
     step = HOUR if len(dated) and np.ptp(begin[dated]) <= SHORT else DAY

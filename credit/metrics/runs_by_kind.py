@@ -14,6 +14,7 @@ from credit.reports.part_rates import part_rates
 from credit.reports.task_kinds import every_kind
 from credit.reports.tasks import task_ids
 from credit.reports.unlike_kinds import unlike_kinds
+from credit.reports.verdict_channels import of_one_source
 from graphs.task_means import chance_interval
 from graphs.traces.batch import Traces
 
@@ -76,6 +77,7 @@ def runs_by_kind(traces: Traces, success_at: float | None = None, prices: Prices
       >>> runs_by_kind(rows.traces).kinds
       ()
     """
+    traces = of_one_source(traces)
     (names, kind), judged, task = every_kind(traces), judged_traces(traces, success_at), task_ids(traces)
     of, found = np.where(kind < 0, len(names), kind), []
     counted, paid_in = counted_runs(traces, of, len(names) + 1, judged, prices)

@@ -40,6 +40,7 @@ from credit.reports.trace_list import trace_rows
 from credit.reports.trace_returns import acting, group_differences, returns
 from credit.reports.triage import triage
 from credit.reports.triage_legend import TRIAGE
+from credit.reports.verdict_channels import of_one_source
 from credit.reports.who_matters import Kind, Unit, alike_note, unit_terms, units_of_each
 from credit.sides.compare_sides import compare_sides, compare_systems
 from credit.sides.ranked_by_side import ranked_by_side
@@ -187,7 +188,8 @@ def overview(findings: Findings) -> dict[str, Any]:
         }
     by_system = compared.sides_of_kinds() if compared else ()
     of_sides = (compared.sides.side, compared.sides.heads) if compared else ()
-    of_kinds = failed_by_kind(traces, judged_traces(traces, findings.success_at), *by_system)
+    one_source = of_one_source(traces)
+    of_kinds = failed_by_kind(one_source, judged_traces(one_source, findings.success_at), *by_system)
     selected = selected_outcomes(traces, findings.success_at, findings.prices)
     corrected = corrected_failures(traces, findings.success_at, findings.prices, *of_sides)
     result["findings"] = [one.as_json() for one in main_findings(

@@ -9,6 +9,7 @@ import numpy as np
 from credit.reports.judged_traces import judged_traces
 from credit.reports.taking_part import taking_part
 from credit.reports.task_kinds import task_kinds
+from credit.reports.verdict_channels import of_one_source
 from graphs.traces.batch import Traces
 
 __all__ = ["AgentOfKind", "agents_by_kind"]
@@ -51,6 +52,7 @@ def agents_by_kind(traces: Traces, success_at: float | None = None) -> list[Agen
       >>> agents_by_kind(rows.traces)
       []
     """
+    traces = of_one_source(traces)
     (kinds, kind), (agents, acts, tells) = task_kinds(traces), taking_part(traces)
     judged, found = judged_traces(traces, success_at), []
     known = judged.failed | judged.succeeded

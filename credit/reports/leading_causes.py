@@ -27,6 +27,7 @@ from credit.reports.shown_example import example_kinds, shown_example
 from credit.reports.task_kinds import every_kind, only_kind
 from credit.reports.tool_calls import ToolCalls
 from credit.reports.triage import EXCERPT, serious_events
+from credit.reports.verdict_channels import of_one_source
 from graphs.errors import expect
 from graphs.task_means import LEAST_TASKS, LEVEL
 from graphs.text import printable
@@ -83,6 +84,7 @@ def leading_causes(
       ()
     """
     expect("traces", traces, Traces, "what credit.read returns")
+    traces = of_one_source(traces)
     calls = ToolCalls.of(traces)
     judged = judged_traces(traces, success_at, side)
     compared = compared_causes(traces, calls, judged, success_at, side, of_model)

@@ -15,7 +15,7 @@ from credit.reports.tasks import task_ids
 from graphs.dealing import dealt
 from graphs.distinct_columns import distinct_columns
 from graphs.task_means import LEVEL, fact_of, holm
-from graphs.text import counted, percent, printable
+from graphs.text import counted, natural_key, percent, printable
 from graphs.traces.batch import Traces
 from graphs.traces.event_models import agent_models
 
@@ -36,8 +36,8 @@ class OneModel(NamedTuple):
       name: its name.
       failed, traces: how many of its traces failed, and of how many, in the tasks compared.
       share: the mean over these tasks of the part that failed, or, where no task is compared with itself, over
-        systems of that of each; NaN of one that is in too few of them to be compared, and of all models where no system
-        has two.
+        systems of that of each, which weighs the harmonic mean of its tasks of each model (Mantel and Haenszel 1959);
+        NaN of one that is in too few of them to be compared, and of all models where no system has two.
       tasks: how many these are.
       p: of the test that it fails as the others of the same tasks, corrected for how many there are: of models of
         agents, for all of these and for `FAMILIES`.
@@ -117,12 +117,15 @@ class ModelFailures:
                 lines.append(f"The model{of} cannot be told apart from the {one}: no {one} has two models{where}.")
                 continue
             sure = any((one.p if agent else one.alone) < LEVEL for one in known)
+            named = models[:most]
+            if what == "system":  # in the order of releases
+                named = tuple(sorted(named, key=lambda one: natural_key(one.name)))
             why = rest and (agent or not self.beside_own) and sure
             shown = [
                 f"{printable(one.name, 60)} {percent(one.share)} ({one.failed} of {counted(one.traces, 'trace')})"
                 if one in known
                 else f"{printable(one.name, 60)} in too few of these"
-                for one in models[:most]
+                for one in named
             ] + ["…"] * (len(models) > most)
             rows = self.alone - sum(one.traces for one in models) if self.alone and not agent else 0
             others = f"; {counted(rows, 'other trace')} not among these" if rows else ""
@@ -131,7 +134,7 @@ class ModelFailures:
             parts = [f"{one}s" for one in self.inside.split(" and ") if one and one != what]
             single = all(one.tasks == one.traces for one in known)
             units = tasks if self.within else " and ".join(parts) or ("traces" if single else "tasks")
-            mean = f"mean over {units}"
+            mean = f"{'weighted ' * (parts != [] and not self.within)}mean over {units}"
             chance = f"; {_chance(known)}" if agent or (what == "model" and "" in self.used) else ""
             mixes = f"; the {what} may be why the rest differs" if why else ""
             lines.append(f"{self.failed} by {what}{of}, {mean}: {', '.join(shown)}{chance}{mixes}{others}.")
@@ -308,10 +311,12 @@ def _by_model(
     share, compared = bad / np.where(runs, runs, math.nan), common[level]  # whatever the runs of each
     group = units[0 if within else 1]  # which weigh alike
     shares = {}
-    for i in taken:
+    apart = [np.unique(group[compared & (runs[:, i] > 0)], return_counts=True)[1] for i in taken]
+    weight = None if within else 1 / sum(1 / many for many in apart)  # all are in each
+    for i, many in zip(taken, apart, strict=True):
         its = compared & (runs[:, i] > 0)
         _, of = np.unique(group[its], return_inverse=True)
-        shares[i] = float((np.bincount(of, share[its, i]) / np.bincount(of)).mean())
+        shares[i] = float(np.average(np.bincount(of, share[its, i]) / many, weights=weight))
     if np.ptp([*shares.values()]) < 1e-9:
         return ()
     rows, cells = compared[unit] & np.isin(model, taken), np.nonzero(runs * compared[:, None])

@@ -31,6 +31,7 @@ from credit.reports.tool_calls import ToolCalls
 from credit.reports.trace_list import counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
 from credit.reports.unread_outcomes import leave_rate_open, unread_line, unread_outcomes, unscored_ends, unscored_line
+from credit.reports.verdict_channels import of_one_source
 from graphs.dealing import dealt
 from graphs.distinct_columns import distinct_columns
 from graphs.errors import expect
@@ -603,6 +604,7 @@ def outcome_differences(
       (1, 'events', 2.0, 1.0)
     """
     expect("traces", traces, Traces, "what credit.read returns")
+    traces = of_one_source(traces)
     calls = ToolCalls.of(traces)
     judged = judged_traces(traces, success_at, side)
     lost = unread_outcomes(traces, success_at)

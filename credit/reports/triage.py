@@ -28,6 +28,7 @@ from credit.reports.shown_example import example_kinds, shown_example, surely_ab
 from credit.reports.tool_calls import Failures, ToolCalls
 from credit.reports.trace_list import actions_with_tokens, counted_tokens, has_statuses
 from credit.reports.trace_numbers import TeamFacts
+from credit.reports.verdict_channels import of_one_source
 from credit.reports.where_time_goes import where_time_goes
 from graphs.distinct_columns import distinct_columns
 from graphs.errors import expect
@@ -325,6 +326,7 @@ def triage(
       True
     """
     expect("traces", traces, Traces, "what credit.read returns")
+    traces = of_one_source(traces)
     calls = ToolCalls.of(traces)
     failures = calls.failures()
     judged = judged_traces(traces, success_at, side)

@@ -4,6 +4,8 @@ Which part of what people reject a judge passes does not depend on how often run
 passes people reject does: held against a judge that errs, people would seem to change where runs do.
 
 Who gave a number is a fact of each trace. Of a judge's outcome with labels of some traces, people gave these alone.
+Traces are compared by one source (`of_one_source`): people labelled all runs of a release, and it was "worse" than the
+one before it, of which a kinder judge had spoken.
 
 Reference: Tenenbein 1970, A double sampling scheme for estimating from binomial data with misclassifications.
 """
@@ -16,16 +18,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from credit.reports.of_batch import kept
 from graphs.logs.read_logs import DEFAULT_CHANNEL
 from graphs.task_means import LEAST_TASKS
-from graphs.text import printable
+from graphs.text import counted, printable
 from graphs.traces.batch import Traces
+from graphs.traces.evidence import Evidence
 from graphs.traces.record import BEFORE_PEOPLE, BY_PEOPLE
 
 __all__ = [
     "PEOPLE",
     "HeldAgainst",
     "held_against",
+    "left_out",
+    "of_one_source",
     "outcome_name",
     "own_channel",
     "people_channels",
@@ -226,6 +232,45 @@ def held_against(traces: Traces, success_at: float | None = None) -> HeldAgainst
         others.pop(name, None)
     own_said = judged if success_at is None else np.where(np.isfinite(judged), judged >= success_at, np.nan)
     return HeldAgainst({outcome_name(traces): own_said} | others, said, against, None, judged)
+
+
+@kept
+def of_one_source(traces: Traces) -> Traces:
+    """The same traces with the outcomes of those who gave most, where people gave some outcomes and others the rest.
+
+    Of a judge these are its own verdicts, those that labels took the place of, too, where the log's number was kept.
+
+    Args:
+      traces: what was read.
+    """
+    outcome = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
+    (labels, judged), (own, given) = _by_people(traces, outcome), _own(traces)
+    rest = _count(np.where(given, np.nan, outcome))
+    if not rest or not given.any():
+        return traces
+    source = labels if given.sum() > rest else judged
+    evidence = dict(traces.evidence)
+    rows = np.flatnonzero(np.isfinite(source))
+    for name in own:
+        if not np.array_equal(_channels(traces)[name].astype(np.float32), outcome, equal_nan=True):
+            continue  # a judge that has its say of each beside the outcome
+        evidence.pop(f"metrics.{BEFORE_PEOPLE.format(name)}", None)
+        if source is judged:
+            evidence.pop(f"metrics.{BY_PEOPLE.format(name)}", None)
+        evidence[f"rewards.{name}"] = Evidence.at(rows, source[rows], len(traces.reward))
+    return with_outcomes(dataclasses.replace(traces, evidence=evidence), source)
+
+
+def left_out(traces: Traces) -> str:
+    """What `of_one_source` takes, in words: "without 80 outcomes by people"; "" where it takes all.
+
+    Args:
+      traces: what was read.
+    """
+    if (one := of_one_source(traces)) is traces:
+        return ""
+    given = int(_own(traces)[1].sum())
+    return f"{'only' if own_channel(one) in one.by_people else 'without'} {counted(given, 'outcome')} by people"
 
 
 def with_outcomes(traces: Traces, outcome: np.ndarray) -> Traces:

@@ -19,9 +19,9 @@ from credit.reports.refused_traces import refused_ids
 from credit.reports.task_kinds import task_kinds
 from credit.reports.tasks import task_ids
 from credit.reports.tool_calls import call_mask
-from credit.reports.trace_numbers import TeamFacts, TraceMetric
+from credit.reports.trace_numbers import TeamFacts, TraceMetric, numbered
 from credit.reports.unread_outcomes import NO_SIDE, unread_outcomes, unscored_ends
-from credit.reports.verdict_channels import outcome_name
+from credit.reports.verdict_channels import left_out, of_one_source, outcome_name
 from credit.sides.asked_metrics import ASKED, ASKED_NEXT, FIRST, TOOL_CALLS, WALL_CLOCK, same_in_all
 from credit.sides.call_times import call_times
 from credit.sides.changed_mix import changed_mix
@@ -70,6 +70,12 @@ def compare_sides(
       prices: of models and tools.
       success_at: the least outcome of a success, as of `unread_outcomes`.
     """
+    every, traces = traces, of_one_source(traces)
+    if traces is not every:
+        outcome = np.asarray(traces.reward, np.float64)[: traces.sizes.traces]
+        graded = {"outcome": numbered(outcome, (np.isnan(outcome), "the trace has no outcome"))}
+        by_one = graded | {"success": success_of_traces(traces, success_at)}
+        measured = {name: by_one.get(name, metric) for name, metric in measured.items()}
     kept = sides.side >= 0
     measured = {name: metric for name, metric in measured.items() if name not in OF_CREDIT}
     task, known_outcomes = task_ids(traces), measured
@@ -87,7 +93,7 @@ def compare_sides(
     facts = TeamFacts.of(traces)
     few = {row.metric for row in rows if row.few_lack}
     bounds = [of for of in bounds_of_sides(traces, measured, sides.side, prices) if of.metric not in few]
-    verdicts = tuple(verdict_changes(verdict_errors(traces, success_at), sides.side, task, kinds[1]))
+    verdicts = tuple(verdict_changes(verdict_errors(every, success_at), sides.side, task, kinds[1]))
     judged = next((row.metric for row in rows if row.metric in FIRST), None)
     of_judged = None if judged is None else (judged, measured[judged])
     apart, apart_in, not_told = differs_too(traces, sides, of_judged, facts)
@@ -138,6 +144,7 @@ def compare_sides(
         apart_in=apart_in,
         not_told=not_told,
         in_time=in_time,
+        left_out=left_out(every),
         judged=judged or "",
         each_task=_tasks(traces, outcome, sides.side),
         teams=teams,

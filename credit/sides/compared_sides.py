@@ -71,6 +71,7 @@ class ComparedSides:
         (`part_rates`); None elsewhere.
       unweighted: why outcomes are not compared, where a verdict decides who has one and they cannot be weighted by it;
         "" elsewhere.
+      left_out: which outcomes are compared, as of `left_out`.
       judged: "success" or "outcome"; "" without outcomes.
       each_task: of each task with outcomes on both sides, by its name, the means of both.
       teams: of `team_changes`, of these outcomes.
@@ -103,6 +104,7 @@ class ComparedSides:
     failures: tuple[tuple[int, int], ...] = ()
     rates: str | None = None
     unweighted: str = ""
+    left_out: str = ""
     judged: str = ""
     each_task: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
     teams: tuple[TeamChange, ...] = ()

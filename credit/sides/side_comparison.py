@@ -76,7 +76,7 @@ class SideComparison(ComparedSides):
         return {"sides": names, "differences": rows, "uncompared": lacking, "bounds": bounds, "same": self.same, **told}
 
     def _head(self) -> str:
-        return f"What changed {self.sides.change}: "
+        return f"What changed {self.sides.change}{f' ({self.left_out})' * bool(self.left_out)}: "
 
     def changed(self) -> str:
         """The answer: success, then what else of `ASKED` and `ASKED_NEXT` changed beyond chance: one metric and the

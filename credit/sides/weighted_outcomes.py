@@ -75,8 +75,10 @@ def weighted_outcomes(traces: Traces, outcome: TraceMetric, side: np.ndarray) ->
         return WeightedOutcomes(outcome)
     name, passes = found
     if (value := of_all(outcome.value, passes, side)) is None:
+        few = [says for says, of in (("rejects", passes == 0), ("passes", passes == 1))
+               if of_all(outcome.value, np.where(of, passes, np.nan), side) is None]  # fmt: skip
         return WeightedOutcomes(
-            outcome, refused=f"{name} decided which have an outcome, on a side too few of a verdict"
+            outcome, refused=f"{_differ(name)}, and on one side too few that it {' or '.join(few)} have one"
         )
     return WeightedOutcomes(numbered(value, (np.isnan(value), f"{name} says nothing of it")), name, on=on_part(passes))
 
@@ -95,5 +97,9 @@ def weighted_by_unit(traces: Traces, outcome: TraceMetric, unit: np.ndarray) -> 
     for of in (unit == one for one in np.unique(unit)):
         if (weighted := of_all(outcome.value, passes, np.where(of, 0, -1))) is not None:
             value[of] = weighted[of]
-    untold, few = f"{name} says nothing of it", f"{name} decided which have an outcome, too few of a verdict"
+    untold, few = f"{name} says nothing of it", f"{_differ(name)}, and too few of one verdict have one"
     return WeightedOutcomes(numbered(value, (np.isnan(passes), untold), (np.isnan(value), few)), name)
+
+
+def _differ(name: str) -> str:
+    return f"traces with an outcome differ from others in what {name} passes"

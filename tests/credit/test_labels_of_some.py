@@ -14,8 +14,15 @@ import credit
 from credit.cli import cli
 from credit.doctor.selected_outcomes import corrected_failures
 from credit.doctor.verdict_errors import verdict_errors
+from credit.reports.judged_traces import judged_traces
+from credit.reports.outcome_differences import outcome_differences
+from credit.reports.task_kinds import failed_by_kind
+from credit.reports.verdict_channels import left_out, of_one_source
+from credit.sides.compare_sides import compare_systems
 from graphs.event_types import EventType
+from graphs.text import counted
 from graphs.traces.assembling import assemble
+from graphs.traces.batch import Traces
 from graphs.traces.record import Agent, TraceRecord
 
 
@@ -55,9 +62,12 @@ def test_labels_of_some_do_not_make_the_judge_people(tmp_path: Path, labels: int
     if not rater:
         assert "By review " in told and "How judge agrees with review (by people):" in told
         return
-    by = re.search(r"By people \d+ of (\d+) ", told)
+    by = re.search(r"By people's labels \d+ of (\d+) ", told)
     assert by is not None and int(by[1]) == len(seen | rows) and "How judge agrees with people:" in told
-    assert f"What failed, by judge ({labels} by people):" in told and f"of {len(judged)} that it judged" in told
+    assert (
+        f"What failed, by judge (without {counted(labels, 'outcome')} by people):" in told
+        and f"of {len(judged)} that it judged" in told
+    )
 
 
 def test_a_judge_is_held_against_labels_that_replace_its_outcomes(tmp_path: Path) -> None:
@@ -112,3 +122,71 @@ def test_labels_of_a_few_leave_no_reward_of_the_log_unnamed(tmp_path: Path) -> N
     channels = f"review ({review} of 200 traces, by people), judge ({judge})"
     assert f"Rewards that could be it: {channels}; `--reward-channel review` takes one." in failed()
     assert "What failed, by labels.csv:" in failed() and "could be it" not in failed("--reward-channel", "judge")
+
+
+def releases(seed: int, *, of: str, fallen: float = 0.0, kept: bool = True) -> Traces:
+    """240 traces of two systems and two kinds of task, of which 55 % succeed and a kind judge passes half of the rest;
+    people labelled all of system r2, of kind refund, of two events, or most; the judge may fail more of r2."""
+    rng, records = np.random.default_rng(seed), list[TraceRecord]()
+    for i in range(240):
+        system, kind, good = f"r{1 + i // 120}", str(rng.choice(["refund", "login"], p=[0.4, 0.6])), rng.random() < 0.55
+        record = TraceRecord(f"t{i}", f"q{i}", "x", instances={"a": Agent()}, system=system, task_kind=kind)
+        record.event("e", EventType.MESSAGE, "a", action=True)
+        length = "long" if rng.random() < 0.4 else "short"
+        if length == "long":
+            record.event("f", EventType.MESSAGE, "a", action=True)
+        judge = float(rng.random() < (0.95 if good else 0.55) and not (system == "r2" and rng.random() < fallen))
+        record.rewards |= {"judge": judge, "team": judge}
+        if of in (system, kind, length) or (of == "most" and (system == "r2" or rng.random() < 0.8)):
+            record.rewards["team"] = float(good)
+            record.metrics |= {"team by people": 1.0} | ({"team before people": judge} if kept else {})
+        if not kept:
+            del record.rewards["judge"]
+        records.append(record)
+    return assemble(records)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_labels_of_one_release_do_not_make_it_worse(seed: int) -> None:
+    """ "r43 is worse than r42 (success 0.703 to 0.502)", of 42 and 40 of 80: one was judged by people, one by a judge
+    that passes half of the failures."""
+    compared, alone = (compare_systems(releases(seed, of=of)) for of in ("r2", "nobody"))
+    assert compared is not None and compared.left_out == "without 120 outcomes by people"
+    assert alone is not None and alone.left_out == ""
+    row, own = (next(row for row in one.rows if row.metric == "success") for one in (compared, alone))
+    assert (row.first, row.second, row.p) == pytest.approx((own.first, own.second, own.p))
+    assert not row.is_told and "(without 120 outcomes by people)" in " ".join(compared.story())
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_labels_of_one_kind_or_cause_do_not_make_it_fail_more(seed: int) -> None:
+    """ "Beyond chance, refund fails more often: 36 of 78 against 39 of 142": all 78 were verdicts of people."""
+    of_kind = of_one_source(releases(seed, of="refund"))
+    assert "Beyond chance" not in " ".join(failed_by_kind(of_kind, judged_traces(of_kind)))
+    for of in ("r2", "long"):
+        found = outcome_differences(traces := releases(seed, of=of))
+        assert found.failed == int((traces.evidence["rewards.judge"].array == 0).sum())
+        assert not any(row.stands_out for row in found.rows)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_change_of_the_verdicts_themselves_is_told(seed: int) -> None:
+    compared = compare_systems(releases(seed, of="r2", fallen=0.4))
+    assert compared is not None and "r2 is worse than r1" in " ".join(compared.in_short())
+
+
+def test_sides_of_which_no_one_source_knows_are_not_compared() -> None:
+    """Where the log keeps nothing of what the judge had said, r2 has no outcome of r1's source."""
+    compared = compare_systems(releases(0, of="r2", kept=False))
+    assert compared is not None and "success is not known on r2" in " ".join(compared.story())
+
+
+def test_people_who_gave_most_outcomes_are_the_source() -> None:
+    """Where there is one source, nothing is left out."""
+    traces = releases(0, of="most")
+    given, one = traces.by_people["team"], of_one_source(traces)
+    assert left_out(traces) == f"only {given} outcomes by people" and given > 200
+    assert np.isfinite(one.reward[:240]).sum() == given and of_one_source(one) is one
+    for of in ("nobody", "r2"):  # of r2 the judge alone is left
+        whole = of_one_source(releases(0, of=of))
+        assert left_out(whole) == "" and of_one_source(whole) is whole

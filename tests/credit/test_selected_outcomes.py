@@ -72,6 +72,14 @@ def test_the_rate_stands_with_what_it_assumes_whichever_reward_is_the_outcome(tm
     assert found[0] == found[1] and found[0].startswith("39 % (95 % interval ")
 
 
+def test_beside_a_corrected_rate_stands_no_other_rate_of_failures() -> None:
+    """ "Corrected by these, 28 % failed", then "18 % of all 240 failed", as the judge would say; 31 % had."""
+    traces, _ = labelled(np.random.default_rng(4), 0.9, chosen=False, check=True, reward="judge", of_failed=0.5)
+    (differ,), told = selected_outcomes(traces), " ".join(corrected_failures(traces))
+    assert differ.startswith("They differ from those without one beyond chance: check passes ")
+    assert re.search(r"Corrected by these, .*% interval .* failed", told)
+
+
 def test_the_numbers_that_are_shown_are_those_that_were_tested() -> None:
     """ "They differ beyond chance: events 19.5 and 19.2": within tasks, which the test compares, it was 1.1 more."""
     records = []
@@ -95,10 +103,14 @@ def test_outcomes_that_were_given_at_random_differ_in_nothing(draws: int) -> Non
     assert found <= draws * 0.05 + 2 * (draws * 0.05 * 0.95) ** 0.5
 
 
-def labelled(rng: np.random.Generator, cover: float, *, chosen: bool, check: bool, reward: str) -> tuple[Traces, float]:
-    """300 traces, of which a quarter fail; a judge of this part of them, 9 of 10 times right; a check that is right on
-    a half, or none; and labels of 48, of as many that the judge rejects as passes where they are `chosen` by it."""
+def labelled(
+    rng: np.random.Generator, cover: float, *, chosen: bool, check: bool, reward: str, of_failed: float = 1.0
+) -> tuple[Traces, float]:
+    """300 traces, of which a quarter fail; a judge of this part of them, of fewer `of_failed`, 9 of 10 times right; a
+    check that is right on a half, or none; and labels of 48, of as many that the judge rejects as passes where they are
+    `chosen` by it."""
     good, has = rng.random(300) < 0.75, rng.random(300) < cover
+    has &= good | (np.arange(300) % 100 < 100 * of_failed)
     passes, checked = good ^ (rng.random(300) < 0.1), check & (rng.random(300) < 0.5)
     order = rng.permutation(300)
     kinds = [order[(has & (passes == verdict))[order]][:24] for verdict in (False, True)] if chosen else [order[:48]]

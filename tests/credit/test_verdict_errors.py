@@ -28,17 +28,21 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def log(
-    outcome: list[int], verdict: list[float | None], each: int = 1, systems: Sequence[str] = ("",), **more: float
+    outcome: Sequence[int | None],
+    verdict: list[float | None],
+    each: int = 1,
+    systems: Sequence[str] = ("",),
+    **more: float,
 ) -> Traces:
     """A trace for each outcome, `each` of one task, with a verdict where there is one; systems by turns."""
     records = []
     for i, (good, said) in enumerate(zip(outcome, verdict, strict=True)):
-        rewards = {"team": float(good)} | ({} if said is None else {"checker": float(said)}) | more
+        rewards = {name: float(of) for name, of in (("team", good), ("checker", said)) if of is not None} | more
         record = TraceRecord(f"t{i}", f"q{i // each}", "x", instances={"a": Agent()}, rewards=rewards)
         record.system = systems[i % len(systems)]
         record.event("e", EventType.MESSAGE, "a", action=True)
         records.append(record)
-    return assemble(records)
+    return assemble(records, reward="team")
 
 
 def one(outcome: list[int], verdict: list[float | None], each: int = 1) -> VerdictErrors:
@@ -106,6 +110,26 @@ def test_the_plain_words_follow_the_interval(passed: int, opens: str) -> None:
     assert judged.in_short("", True).startswith(f"{opens} {passed} of 30 failed traces")
     finding = next(each for each in examine(traces) if each.check == "verdict_disagreement")
     assert finding.statistic == pytest.approx(passed / 30) and finding.found is judged.found
+
+
+@pytest.mark.parametrize(("each", "others", "opens"), [(1, 0, FEW), (1, 60, FEW), (5, 0, "Too few traces to tell")])
+def test_a_verdict_that_is_right_of_few_failures_agrees_more_than_a_coin(each: int, others: int, opens: str) -> None:
+    """ "Too few traces to tell whether ticket_closed agrees: it passes 0 of 5 and 13 of 13": by Fisher's test, p is
+    0.0001. Others have a verdict alone; five runs of one task are one."""
+    passes = [float(i > 5) for i in range(20)] + [float(i % 3 > 0) for i in range(others)]
+    (judged,) = verdict_errors(log([0] * 5 + [1] * 15 + [None] * others, list(passes), each))
+    assert np.isnan(judged.interval[0]) and judged.in_short("", True).startswith(opens)
+
+
+def test_a_coin_is_seldom_called_more_than_one_whatever_it_chose() -> None:
+    """Of six failed traces and fourteen others people see all that it rejects, and 60 % of what it passes."""
+    rng, beats = np.random.default_rng(7), list[bool]()
+    for i in range(400):
+        outcome, passes = np.r_[np.zeros(6), np.ones(14)], rng.random(20) < (0.5, 0.8)[i % 2]
+        seen = rng.random(20) < np.where(passes, 0.6, 1.0)
+        known = [int(good) if saw else None for good, saw in zip(outcome, seen, strict=True)]
+        beats += [one.beats_coin for one in verdict_errors(log(known, [*map(float, passes)]))]
+    assert len(beats) > 350 and np.mean(beats) <= 0.05
 
 
 def test_a_verdict_at_the_limit_that_is_known_well_agrees_in_part() -> None:

@@ -169,10 +169,12 @@ def test_a_true_change_is_found_and_called_weighted() -> None:
 
 
 def test_sides_of_which_few_were_looked_at_are_not_compared() -> None:
-    """ "Success: no change shown (0.05 to 0.33)" were numbers of those that people had seen."""
+    """ "Success: no change shown (0.05 to 0.33)" were numbers of those that people had seen. That the judge "decided
+    which have an outcome, on a side too few of a verdict" was more than the test says, and not which verdict."""
     traces, _ = world(np.random.default_rng(1), (0.02, 0.6))
     found = compare_systems(traces)
-    why = "qa decided which have an outcome, on a side too few of a verdict"
+    differ = "traces with an outcome differ from others in what qa passes"
+    why = f"{differ}, and on one side too few that it passes have one"
     assert found is not None and all(row.metric != "success" for row in found.rows) and not found.each_task
     assert found.in_short()[0] == f"Success is not compared: {why}."
     assert found.changed().startswith(f"success is not compared: {why}")
@@ -303,7 +305,9 @@ def test_where_few_are_known_a_system_has_no_rate() -> None:
     assert found is not None and found.rates[0] is None and found.rates[1] is not None and found.told("ab") == ""
     success = weighted_by_unit(traces, success_of_traces(traces), side)
     first, second = metric_means(traces, {"success": success.metric}, "system")
-    assert first.mean is None and first.refused == {"qa decided which have an outcome, too few of a verdict": 300}
+    assert first.mean is None and first.refused == {
+        "traces with an outcome differ from others in what qa passes, and too few of one verdict have one": 300
+    }
     assert second.mean is not None and second.low is not None
     (unasked, _) = world(np.random.default_rng(1), (0.9, 0.9))
     assert part_rates(unasked, judged_traces(unasked), side, 2) is None

@@ -227,6 +227,7 @@ def _of_kinds(
     """Runs, failures and cost of each kind of task, and which agents act in some runs of it alone."""
     from credit.metrics.runs_by_kind import runs_by_kind
     from credit.reports.agents_by_kind import agents_by_kind
+    from credit.reports.verdict_channels import left_out
 
     found, rows = runs_by_kind(traces, success_at, prices), agents_by_kind(traces, success_at)
     plain = [*map(dataclasses.asdict, rows)]
@@ -241,6 +242,8 @@ def _of_kinds(
         stdout().print(words(told), soft_wrap=True)
     else:
         _print_kinds(stdout(), found)
+        if whose := left_out(traces):
+            stdout().print(words(f"{found.failing}: {whose}"), soft_wrap=True)
         if found.unlike:
             stdout().print(words(found.unlike), soft_wrap=True)
         if rows:
@@ -290,6 +293,7 @@ def _of_days(
 ) -> None:
     """Runs, failures and cost of each day."""
     from credit.metrics.runs_by_day import runs_by_day
+    from credit.reports.verdict_channels import left_out
 
     found = runs_by_day(traces, success_at, prices)
     plain = [*map(dataclasses.asdict, found.periods)]
@@ -313,6 +317,7 @@ def _of_days(
         lost += [("", f"{found.kinds[0]}: of runs with an outcome, which {found.verdict} decides")] * bool(
             found.verdict
         )
+        lost += [("", f"{found.kinds[0]}: {whose}") for whose in (left_out(traces),) if whose]
         tests = "", "no test: `credit metrics --sides before=DATE` compares two times"
         explain(
             stdout(),

@@ -137,6 +137,7 @@ def summary(
     from credit.reports.triage import TOKENS, triage
     from credit.reports.uncounted_calls import failed_without_count
     from credit.reports.unread_outcomes import unread_outcomes, unscored_ends
+    from credit.reports.verdict_channels import of_one_source
     from credit.sides.compare_sides import compare_costs, compare_systems
     from credit.sides.ranked_by_side import ranked_by_side
     from credit.sides.verdict_changes import verdicts_by_system
@@ -196,7 +197,8 @@ def summary(
     teams = "" if compared is None else compared.by_team()
     by_side = compared.sides_of_kinds() if compared else ()
     of_sides = (compared.sides.side, compared.sides.heads) if compared else ()
-    of_kinds = failed_by_kind(traces, judged_traces(traces, success_at), *by_side)
+    one_source = of_one_source(traces)
+    of_kinds = failed_by_kind(one_source, judged_traces(one_source, success_at), *by_side)
     selected = selected_outcomes(traces, success_at, prices)
     corrected = corrected_failures(traces, success_at, prices, *of_sides)
     findings = main_findings(

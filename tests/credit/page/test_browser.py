@@ -984,6 +984,21 @@ def test_the_page_has_costs_of_a_trace_by_system(window: Any, tmp_path: Path) ->
         assert fits(page) and opened.complaints == []
 
 
+@pytest.mark.slow
+def test_a_long_command_breaks_on_a_phone(window: Any, tmp_path: Path) -> None:
+    """A step between releases of long names made the page wider than a phone."""
+    records = []
+    for number in range(60):
+        event = {"id": "e", "type": "message", "agent": "a", "tokens": number, "t": 1.7e9 + 3600 * number}
+        system = f"team-of-agents-2026.11.{number // 20}-candidate"
+        records.append({"trace_id": f"t{number}", "task_id": f"q{number}", "system": system, "events": [event],
+                        "rewards": {"team": float(number % 3 == 0)}})  # fmt: skip
+    write_page(Findings.of(read(tmp_path, records), {}), tmp_path / "page.html")
+    with window((tmp_path / "page.html").as_uri(), size=(390, 844)) as opened:
+        until(opened.page, "document.body.textContent.includes('--sides system=team-of-agents')")
+        assert fits(opened.page) and opened.complaints == []
+
+
 def test_the_page_says_which_agent_costs_more(window: Any, tmp_path: Path) -> None:
     """Money was there by role, model and tool; counts of a method that tells nobody apart stood before it."""
     records = []

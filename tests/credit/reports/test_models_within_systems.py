@@ -115,6 +115,35 @@ def test_a_mean_says_what_it_is_over(tmp_path: Path) -> None:
     shares = [np.mean([np.mean(failed[model, version]) for version in "12"]) for model in ("big", "small")]
     model, system = (next(line for line in found.comparison() if f" by {one}" in line) for one in ("model", "system"))
     big, small = (f"{100 * share:.0f} % (" for share in shares)
-    assert model.startswith("Failed by model of worker within a system, mean over systems: ")
+    assert model.startswith("Failed by model of worker within a system, weighted mean over systems: ")
     assert f"big {big}" in model and f"small {small}" in model
     assert system.startswith("Failed by system, mean over traces: ") and found.units == "traces"
+
+
+def test_a_system_with_one_trace_of_a_model_hardly_weighs(tmp_path: Path) -> None:
+    """ "gpt-5-mini 26 %, gpt-5 50 %" of 36 % and 35 %: a single trace weighed as much as thirty."""
+    lines = []
+    for version, model, failed, n in (
+        ("1", "big", 10, 30),
+        ("1", "small", 10, 30),
+        ("2", "big", 1, 1),
+        ("2", "small", 0, 30),
+    ):
+        for i in range(n):
+            events = [{"id": name, "type": "message", "agent": name, "model": of} for name, of in
+                      (("lead", "big"), ("worker", model))]  # fmt: skip
+            lines.append({"trace_id": str(len(lines)), "task_id": f"q{len(lines)}", "events": events, "edges": [],
+                          "system": version, "rewards": {"team": int(i >= failed)}})  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (line,) = (
+        one for one in outcome_differences(credit.read(tmp_path / "log.jsonl")).comparison() if "by model" in one
+    )
+    assert "small 31 % (10 of 60 traces), big 37 % (11 of 31 traces)" in line, line
+
+
+def test_systems_stand_in_the_order_of_their_names(tmp_path: Path) -> None:
+    """ "r42 30 %, r43 49 %, r41 28 %" was by how many traces each has, which is not told first."""
+    found = differences(tmp_path, (("v9", ["big"]), ("v10", ["big"] * 4), ("v11", ["big"] * 2)),
+                        {"v9": 0.1, "v10": 0.9, "v11": 0.3}, one_each=True)  # fmt: skip
+    (line,) = (one for one in found.comparison() if one.startswith("Failed by system"))
+    assert line.index(" v9 ") < line.index(" v10 ") < line.index(" v11 ")
