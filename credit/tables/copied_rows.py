@@ -14,7 +14,7 @@ from graphs.structure.host_ids import distinct
 from graphs.text import counted
 from graphs.traces.one_place import copies_in_place, own_places
 from graphs.traces.real_numbers import are_real, told_apart
-from graphs.traces.repeated_rows import APART, MEASURED, apart, is_of_rows, repeated_rows
+from graphs.traces.repeated_rows import APART, CHANCE, MEASURED, apart, is_of_rows, repeated_rows
 from graphs.traces.repeated_traces import contents, contents_of_tokens, repeated_traces
 from graphs.traces.sampled_again import sampled_again
 from graphs.traces.schema import EVENT_EVIDENCE, TRACE_EVIDENCE
@@ -35,12 +35,14 @@ class Copied(NamedTuple):
       filling: in words, where they seem to fill up the batch; else "".
       untold: in words, where whole traces, groups or the batch stand more than once, as where they were passed twice,
         and calls that nothing tells apart would look the same; else "".
+      unproven: whether none of these holds, and one has a `log_prob` with which a policy hardly writes a text again.
     """
 
     rows: int
     twice: str = ""
     filling: str = ""
     untold: str = ""
+    unproven: bool = False
 
 
 def copied_rows(
@@ -109,7 +111,8 @@ def copied_rows(
         trace[order], group[order], agent[order], turn[order], first, which, placed="order" in beside
     )
     if not in_whole.any():
-        return Copied(copies)
+        log_prob = of_rows.get("log_prob", np.full(count, np.nan))[order]
+        return Copied(copies, unproven=bool((log_prob[again] <= np.log(CHANCE)).any()))
     copy = int(np.argmin(np.where(in_whole, times[which], count + 1)))  # others may be equal by chance, too
     at = place[copy], place[first[which[copy]]]
     return Copied(copies, untold=_equal(int(in_whole.sum()), "", "in every column", *at, _IF_COPIES))

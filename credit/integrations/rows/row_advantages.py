@@ -495,7 +495,7 @@ class RowAdvantages:
                     )
                     self._warn({"alike_policies": text}, stacklevel=3)
             apart = trace is None and bool("turn" in batch.columns or several_agents(batch))
-            doubted = apart or copies or self._numbers_rounds(batch, at, falls)
+            doubted = apart or copies or copied.unproven or self._numbers_rounds(batch, at, falls)
             doubted |= bool(untold or merged or saw or traces_used_again(batch) or metrics.get("credit/unpaid"))
             doubted |= not again and "event_reward" in batch.columns and bool(np.ptp(batch.columns["reward"]) > 0)
             told = trained is not None

@@ -232,3 +232,16 @@ def test_rows_that_stand_again_are_named_in_large_batches(tmp_path: Path, rows: 
     assert said(draw.choice(rows, 30, replace=False).tolist())
     assert said([1000, 1001, 1002])
     assert rows > 10_000 or said([1000])
+
+
+def test_a_copy_that_chance_may_explain_leaves_open_whether_a_batch_is_unbiased() -> None:
+    """It was called unbiased: one pair of 20,000 rows may be equal in single precision."""
+    trace, call = np.divmod(np.arange(20_000), 8)
+    log_prob = -np.random.default_rng(97).gamma(20, 6, len(trace))
+    for copied in (0, 1):
+        which = np.sort(np.append(np.arange(len(trace)), np.full(copied, 5000)))
+        of = trace[which]
+        columns = {"group": of // 8, "trace": of, "agent": ["a"] * len(which), "turn": call[which] // 2}
+        reward = (of * of % 5 > 1).astype(float)
+        metrics = RowAdvantages("rloo")(**columns, reward=reward, evidence={"log_prob": log_prob[which]}).metrics
+        assert ("credit/condition/unbiased" not in metrics) is bool(copied)
