@@ -200,7 +200,7 @@ def test_equal_rows_of_which_nobody_knows_are_counted_and_not_named(trace: str, 
     columns |= {} if turn is None else {"turn": turn}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert copied_rows(credit.from_columns(**columns)[2]) == (copied, "", "", "")
+        assert copied_rows(credit.from_columns(**columns)[2]) == (copied, "", "", "", False)
 
 
 def test_evidence_of_traces_tells_no_rows_apart() -> None:
