@@ -44,7 +44,7 @@ def test_feedback_of_some_is_told_to_be_of_these(tmp_path: Path) -> None:
     assert told.startswith("They differ from those without one beyond chance: judge passes")
     for some, of in zip(counts, (known, ~known), strict=True):
         assert f"{some} of {of.sum()} ({100 * some / of.sum():.0f} %)" in told
-    assert "; events " in told and "If thumb was given by chance, or for what judge says, 39 % (95 " in told
+    assert "; events " in told and "If thumb was given by chance among runs that judge judges alike, 39 % (95 " in told
     assert "given for how a run went" not in told  # of 9 logs in which people read verdicts it was below all truths
     write(traces, log := tmp_path / "log.jsonl")
     said = CliRunner().invoke(cli, ["summary", str(log), "--reward-channel", "thumb"], catch_exceptions=False).stdout
@@ -67,7 +67,9 @@ def test_the_rate_stands_with_what_it_assumes_whichever_reward_is_the_outcome(tm
         call = ["summary", str(log), "--reward-channel", channel]
         said = CliRunner().invoke(cli, call, catch_exceptions=False).stdout
         found.append(
-            said.lower().partition("if thumb was given by chance, or for what judge says, ")[2].partition("\n")[0]
+            said.lower()
+            .partition("if thumb was given by chance among runs that judge judges alike, ")[2]
+            .partition("\n")[0]
         )
     assert found[0] == found[1] and found[0].startswith("39 % (95 % interval ")
 
@@ -150,7 +152,7 @@ def test_rates_of_sides_are_weighted_by_the_verdict_that_chose(tmp_path: Path) -
     for _ in range(10):
         traces, _ = labelled(rng, 0.85, chosen=True, check=True, reward="check")
         told = " ".join(corrected_failures(traces, side=np.arange(300) % 2, heads=("old", "new")))
-        assert "by side: if human was given by chance, or for what judge" in told
+        assert "if human was given by chance among runs that judge judges alike, " in told
         rates = re.findall(r"(?:old|new) \d+ % \(95 % interval (\d+) to (\d+) %\)", told)
         held += [int(low) <= 25 <= int(high) for low, high in rates]
     assert len(held) == 20 and np.mean(held) >= 0.85
