@@ -58,7 +58,7 @@ def test_labels_of_some_do_not_make_the_judge_people(tmp_path: Path, labels: int
     rows = {row.split(",")[0] for row in (tmp_path / "labels.csv").read_text().splitlines()[1:]}
     told, alone = said("--rewards", str(tmp_path / "labels.csv")), said()
     assert "By review " in alone and "How judge agrees with review (by people):" in alone
-    assert "judge (by people)" not in told and f"of {len(judged)} that it judged" in alone
+    assert "judge (by people)" not in told and f"to all {len(judged)} that it judged" in alone
     if not rater:
         assert "By review " in told and "How judge agrees with review (by people):" in told
         return
@@ -66,7 +66,7 @@ def test_labels_of_some_do_not_make_the_judge_people(tmp_path: Path, labels: int
     assert by is not None and int(by[1]) == len(seen | rows) and "How judge agrees with people:" in told
     assert (
         f"What failed, by judge (without {counted(labels, 'outcome')} by people):" in told
-        and f"of {len(judged)} that it judged" in told
+        and f"to all {len(judged)} that it judged" in told
     )
 
 

@@ -89,12 +89,13 @@ def of_tasks(traces: int, runs: int) -> tuple[Traces, np.ndarray]:
 def test_the_head_tells_of_all_traces(tmp_path: Path) -> None:
     """ "qa agrees: it passes 13 of 117 failed traces (11 %), a difference of 78 points (65 to 85)": of all 243 failures
     it passed 57 %, and the difference was 41."""
-    rng, lines, judged = random.Random(5), list[str](), np.zeros((2, 2), int)
+    rng, lines, judged, seen = random.Random(5), list[str](), np.zeros((2, 2), int), np.zeros((2, 2), int)
     for i in range(600):
         good = bool(rng.random() < 0.6)
         passes = bool(rng.random() < (0.98 if good else 0.6))
         rewards = {"qa": float(passes)} | ({} if passes and rng.random() > 0.12 else {"team": float(good)})
         judged[int(good), int(passes)] += 1
+        seen[int(good), int(passes)] += "team" in rewards
         event = {"id": "e", "type": "message", "agent": "a"}
         line = {"trace_id": f"t{i}", "task_id": f"q{i}", "events": [event], "edges": [], "rewards": rewards}
         lines.append(json.dumps(line) + "\n")
@@ -105,7 +106,8 @@ def test_the_head_tells_of_all_traces(tmp_path: Path) -> None:
         r"  (.*): it passes (\d+) % of failed traces and (\d+) % of succeeded ones \((.*)\), a diff", said
     )
     assert found and found[1] in ("qa says little", "qa agrees in part", "Too few traces to tell whether qa agrees")
-    assert found[4] == "of 600 that it judged, weighted by its verdict"
+    counts = " and ".join(f"{passed} of {every}" for passed, every in zip(seen[:, 1], seen.sum(axis=1), strict=True))
+    assert found[4] == f"{counts} seen, weighted by its verdict to all 600 that it judged", "it hid how few were seen"
     passed, right = (judged[:, 1] / judged.sum(axis=1)).tolist()
     low, high = map(int, re.findall(r"points? \(95 % interval (\d+) to (\d+)\)", said)[0])
     assert low <= 100 * (right - passed) <= high and abs(int(found[2]) - 100 * passed) < 15
