@@ -30,7 +30,7 @@ from credit.reports.trace_numbers import numbered
 from credit.reports.verdict_channels import with_outcomes
 from credit.sides.compare_sides import compare_systems
 from credit.sides.side_differences import side_differences
-from credit.sides.verdict_changes import verdict_changes
+from credit.sides.verdict_changes import verdict_changes, verdicts_by_system
 from credit.sides.weighted_outcomes import weighted_by_unit, weighted_outcomes
 from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
@@ -156,6 +156,18 @@ def test_a_judge_that_changed_makes_no_side_better(
     spread = 2 * (0.05 * 0.95 / draws) ** 0.5
     assert np.mean(told) <= 0.05 + spread
     assert np.mean(changed) > 0.9 if leaks == LEAKS else np.mean(changed) <= 0.05 + spread
+
+
+def test_weighted_changes_say_how_few_were_seen() -> None:
+    """ "8 % to 79 %, weighted by its verdict" hid that people had seen 2 of 69 and 25 of 49."""
+    traces, side = world(np.random.default_rng(1), (0.25, 0.25))
+    errors = verdict_errors(traces)
+    changes = verdict_changes(errors, side, task_ids(traces), np.zeros(len(side), int))
+    change = next(one for one in changes if not one.succeeded)
+    seen = [errors[0].counts(side == one)[:2] for one in (0, 1)]
+    (some, of), (more, every) = seen
+    assert f", weighted by its verdict from {some} of {of} to {more} of {every} seen, " in change.told()
+    assert verdicts_by_system(traces, errors).endswith(f" % ({more} of {every} seen)")
 
 
 def test_a_true_change_is_found_and_called_weighted() -> None:
