@@ -51,7 +51,7 @@ _INFORMATION = frozenset(
      "group-over-files", "look-alike-ids", "some-without-event-reward", "rewards-at-one-time", "unknown-kind",
      "near-columns", "number-as-text", "unlike-costs", "embedded-tokens", "nan-evidence",
      "unlike-counts", "unsettled-rewards", "turns-by-agent", "scattered-rows", "sorted-rows", "agent-twice",
-     "turn-gap"}
+     "turn-gap", "rewards-of-some"}
 )  # fmt: skip
 """Kinds of problems that are no fault of the input: they say what a log lacks, leaves open or states twice."""
 

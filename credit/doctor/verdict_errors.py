@@ -224,11 +224,13 @@ class VerdictErrors:
         bad, right = kinds_by(self.against)
         if self.weighted:
             kinds = bad, f"{'those ' * bool(self.against)}{right}"
-            shares = zip((self.passed.share, 1 - self.refused.share), kinds, strict=True)
-            parts = " and ".join(f"{percent(share)} of {kind}" for share, kind in shares if math.isfinite(share))
+            seen = f"{passed} of {failed}", f"{succeeded - refused} of {succeeded}"
+            of_each = zip((self.passed.share, 1 - self.refused.share), kinds, seen, strict=True)
+            known = [(f"{percent(share)} of {kind}", of) for share, kind, of in of_each if math.isfinite(share)]
+            parts, counts = (" and ".join(one) for one in zip(*known, strict=True)) if known else ("", "")
             if not parts:
                 return f"{'passes' if passed + succeeded == refused else 'rejects'} no trace with an outcome"
-            return f"passes {parts} (of {len(self.judged)} that it judged, weighted by its verdict)"
+            return f"passes {parts} ({counts} seen, weighted by its verdict to all {len(self.judged)} that it judged)"
         good = part_of(succeeded - refused, succeeded, right, rejects)
         return f"passes {part_of(passed, failed, bad)} and {good}"
 

@@ -81,17 +81,18 @@ class VerdictChange:
     def told(self) -> str:
         """The counts of both sides, and what the test says; the difference over tasks where counts go another way."""
         if math.isfinite(self.shares[0]):
-            return f"{self.name} {self.parts()}, weighted by its verdict, {self.says()}"
+            return f"{self.name} {self.parts()}, {self.says()}"
         sides = [part_of(*of) for of in zip(self.wrong, self.traces, strict=True)]
         before, after = (some / every for some, every in zip(self.wrong, self.traces, strict=True))
         unlike = self.stands_out and (after - before) * self.difference <= 0
         return f"{self.name} {' to '.join(sides)}{f', by task {signed(self.difference, 2)}' * unlike}, {self.says()}"
 
     def parts(self) -> str:
-        """Of each side, in how many of these traces it is wrong, or the weighted part."""
+        """Of each side, in how many of these traces it is wrong, after the weighted part where there is one."""
+        seen = " to ".join(f"{some} of {of}" for some, of in zip(self.wrong, self.traces, strict=True))
         if math.isfinite(self.shares[0]):
-            return " to ".join(apart(self.shares, percent, 0))
-        return " to ".join(f"{some} of {of}" for some, of in zip(self.wrong, self.traces, strict=True))
+            return f"{' to '.join(apart(self.shares, percent, 0))}, weighted by its verdict from {seen} seen"
+        return seen
 
     def says(self) -> str:
         """Whether a change is shown."""
@@ -189,7 +190,11 @@ def verdicts_by_system(traces: Traces, errors: Sequence[VerdictErrors]) -> str:
         parts = [f"{printable(system, 60)} {part_of(some, of)}" for system, some, of in every]
         if any(each.weighted for each in one.systems.values()):
             shares = {system: (each.passed, each.refused)[good].share for system, each in one.systems.items()}
-            parts = [f"{printable(system, 60)} {percent(part)}" for system, part in shares.items() if part == part]
+            parts = [
+                f"{printable(system, 60)} {percent(shares[system])} ({some} of {of} seen)"
+                for system, some, of in every
+                if math.isfinite(shares.get(system, math.nan))
+            ]
         which = f"{_kind(name, good, against)} differ by system beyond chance, compared by task{within}"
         told.append(f"{which}: {', '.join(up_to(parts, MOST_TOLD))}")
     return "; ".join(told)

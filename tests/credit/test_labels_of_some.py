@@ -46,19 +46,27 @@ def log(folder: Path, rng: np.random.Generator, *, review: float, labels: int, r
 @pytest.mark.parametrize("labels", [1, 20])
 @pytest.mark.parametrize("rater", ["ann", ""])
 def test_labels_of_some_do_not_make_the_judge_people(tmp_path: Path, labels: int, rater: str) -> None:
-    """One row with a rater, and 143 verdicts of a judge were "by people"; what people had said corrected nothing."""
+    """One row with a rater, and 143 verdicts of a judge were "by people"; what people had said corrected nothing.
+    Rows without one became the judge's verdicts, and nothing said so."""
     log(tmp_path, np.random.default_rng(0), review=0.3, labels=labels, rater=rater)
     call = ["summary", str(tmp_path / "log.jsonl"), "--reward-channel", "judge"]
 
     def said(*more: str) -> str:
         return CliRunner().invoke(cli, [*call, *more], catch_exceptions=False).stdout
 
+    def validate(*more: str) -> str:
+        return CliRunner().invoke(cli, ["validate", *call[1:], *more], catch_exceptions=False).output
+
     seen, judged = ({json.loads(line)["trace_id"] for line in (tmp_path / "log.jsonl").read_text().splitlines()
                      if name in json.loads(line)["rewards"]} for name in ("review", "judge"))  # fmt: skip
     rows = {row.split(",")[0] for row in (tmp_path / "labels.csv").read_text().splitlines()[1:]}
     told, alone = said("--rewards", str(tmp_path / "labels.csv")), said()
     assert "By review " in alone and "How judge agrees with review (by people):" in alone
-    assert "judge (by people)" not in told and f"of {len(judged)} that it judged" in alone
+    assert "judge (by people)" not in told and f"to all {len(judged)} that it judged" in alone
+    notes = validate("--rewards", str(tmp_path / "labels.csv"))
+    replaced, kept = len(rows & judged), len(judged - rows)
+    mixed = f"replaced in {counted(replaced, 'trace')}, added to {labels - replaced}, the log's own in {kept}"
+    assert (mixed in notes and "`rater`" in notes) == (not rater), notes
     if not rater:
         assert "By review " in told and "How judge agrees with review (by people):" in told
         return
@@ -66,7 +74,7 @@ def test_labels_of_some_do_not_make_the_judge_people(tmp_path: Path, labels: int
     assert by is not None and int(by[1]) == len(seen | rows) and "How judge agrees with people:" in told
     assert (
         f"What failed, by judge (without {counted(labels, 'outcome')} by people):" in told
-        and f"of {len(judged)} that it judged" in told
+        and f"to all {len(judged)} that it judged" in told
     )
 
 

@@ -256,7 +256,8 @@ def test_a_judge_that_is_the_outcome_is_held_against_people(tmp_path: Path, peop
         return CliRunner().invoke(cli, call, catch_exceptions=False).stdout
 
     rejects = f"judge says little: it passes 65 % of traces that {people} rejects and 100 %"
-    passes = f"{rejects} of those that {people} passes (of 120 that it judged, weighted by its verdict), "
+    seen = "20 of 30 and 60 of 60 seen, weighted by its verdict to all 120 that it judged"
+    passes = f"{rejects} of those that {people} passes ({seen}), "
     assert f"\nHow judge agrees with {people}:\n  {passes}" in said("judge")
     assert f"Also in the log, by `--reward-channel`: {people} of 90 traces" in said("judge")
     assert ("; of those that judge rejects, thumb passes 0 of 10." in said(people)) == (people == "thumb")

@@ -30,7 +30,7 @@ from credit.reports.trace_numbers import numbered
 from credit.reports.verdict_channels import with_outcomes
 from credit.sides.compare_sides import compare_systems
 from credit.sides.side_differences import side_differences
-from credit.sides.verdict_changes import verdict_changes
+from credit.sides.verdict_changes import verdict_changes, verdicts_by_system
 from credit.sides.weighted_outcomes import weighted_by_unit, weighted_outcomes
 from graphs.event_types import EventType
 from graphs.traces.assembling import assemble
@@ -89,12 +89,13 @@ def of_tasks(traces: int, runs: int) -> tuple[Traces, np.ndarray]:
 def test_the_head_tells_of_all_traces(tmp_path: Path) -> None:
     """ "qa agrees: it passes 13 of 117 failed traces (11 %), a difference of 78 points (65 to 85)": of all 243 failures
     it passed 57 %, and the difference was 41."""
-    rng, lines, judged = random.Random(5), list[str](), np.zeros((2, 2), int)
+    rng, lines, judged, seen = random.Random(5), list[str](), np.zeros((2, 2), int), np.zeros((2, 2), int)
     for i in range(600):
         good = bool(rng.random() < 0.6)
         passes = bool(rng.random() < (0.98 if good else 0.6))
         rewards = {"qa": float(passes)} | ({} if passes and rng.random() > 0.12 else {"team": float(good)})
         judged[int(good), int(passes)] += 1
+        seen[int(good), int(passes)] += "team" in rewards
         event = {"id": "e", "type": "message", "agent": "a"}
         line = {"trace_id": f"t{i}", "task_id": f"q{i}", "events": [event], "edges": [], "rewards": rewards}
         lines.append(json.dumps(line) + "\n")
@@ -105,7 +106,8 @@ def test_the_head_tells_of_all_traces(tmp_path: Path) -> None:
         r"  (.*): it passes (\d+) % of failed traces and (\d+) % of succeeded ones \((.*)\), a diff", said
     )
     assert found and found[1] in ("qa says little", "qa agrees in part", "Too few traces to tell whether qa agrees")
-    assert found[4] == "of 600 that it judged, weighted by its verdict"
+    counts = " and ".join(f"{passed} of {every}" for passed, every in zip(seen[:, 1], seen.sum(axis=1), strict=True))
+    assert found[4] == f"{counts} seen, weighted by its verdict to all 600 that it judged", "it hid how few were seen"
     passed, right = (judged[:, 1] / judged.sum(axis=1)).tolist()
     low, high = map(int, re.findall(r"points? \(95 % interval (\d+) to (\d+)\)", said)[0])
     assert low <= 100 * (right - passed) <= high and abs(int(found[2]) - 100 * passed) < 15
@@ -154,6 +156,18 @@ def test_a_judge_that_changed_makes_no_side_better(
     spread = 2 * (0.05 * 0.95 / draws) ** 0.5
     assert np.mean(told) <= 0.05 + spread
     assert np.mean(changed) > 0.9 if leaks == LEAKS else np.mean(changed) <= 0.05 + spread
+
+
+def test_weighted_changes_say_how_few_were_seen() -> None:
+    """ "8 % to 79 %, weighted by its verdict" hid that people had seen 2 of 69 and 25 of 49."""
+    traces, side = world(np.random.default_rng(1), (0.25, 0.25))
+    errors = verdict_errors(traces)
+    changes = verdict_changes(errors, side, task_ids(traces), np.zeros(len(side), int))
+    change = next(one for one in changes if not one.succeeded)
+    seen = [errors[0].counts(side == one)[:2] for one in (0, 1)]
+    (some, of), (more, every) = seen
+    assert f", weighted by its verdict from {some} of {of} to {more} of {every} seen, " in change.told()
+    assert verdicts_by_system(traces, errors).endswith(f" % ({more} of {every} seen)")
 
 
 def test_a_true_change_is_found_and_called_weighted() -> None:

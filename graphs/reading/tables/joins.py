@@ -75,6 +75,8 @@ class Join:
     told: set[str] = dataclasses.field(default_factory=set)  # of these, with a note on their outcome
     words: dict[str, str] = dataclasses.field(default_factory=dict)  # by trace, of rewards (`OutcomeWords.kept`)
     rated: set[str] = dataclasses.field(default_factory=set)  # traces whose row names who gave the reward
+    replaced: set[str] = dataclasses.field(default_factory=set)  # traces whose number of the log a row replaced
+    kept: set[str] = dataclasses.field(default_factory=set)  # traces whose number is the log's, since no row has one
     has_rater: bool = True  # whether `rater` says who gave this reward: of several, who gave the outcome
     declared: Mapping[str, float] = dataclasses.field(default_factory=dict)  # what words of outcomes mean
     table: str = ""  # the name of the table of rewards
@@ -374,6 +376,7 @@ class Join:
         elif name in self.rewards:
             by_people, before = BY_PEOPLE.format(self.channel), BEFORE_PEOPLE.format(self.channel)
             kept = trace.metrics.get(before, None if by_people in trace.metrics else trace.rewards.get(self.channel))
+            self.replaced |= {name} if self.channel in trace.rewards else set()
             trace.rewards[self.channel] = self.rewards[name]
             of_log = WORDED.format(self.channel, ""), by_people, before
             trace.metrics = {key: one for key, one in trace.metrics.items() if not key.startswith(of_log)}
@@ -381,6 +384,8 @@ class Join:
                 trace.metrics |= {by_people: 1.0} | ({} if kept is None else {before: kept})
             if name in self.words:
                 trace.metrics[WORDED.format(self.channel, self.words[name])] = 1.0
+        elif self.channel in trace.rewards:
+            self.kept.add(name)
 
     def _otherwise_written(self, trace: TraceRecord) -> Problem | None:
         """The problem of a trace whose group in the log has the text of one of the table, but is another kind of id."""
@@ -444,6 +449,15 @@ class Join:
                     expected = f"an outcome of a trace that was read: this one was not ({why.kind}, {where})"
                     shown = repr(self.rewards[trace_id])
                     yield Problem(UNREAD_OUTCOME, name, line, field, shown, expected, trace_id, about=field)
+        rows, kept = (self.rewards.keys() - self.rated) & self.met, len(self.kept & self.met)
+        if rows and kept and self.channel != _TEAM:
+            replaced = len(rows & self.replaced)
+            shown = (
+                f"replaced in {counted(replaced, 'trace')}, added to {len(rows) - replaced}, the log's own in {kept}"
+            )
+            expected = "outcomes of one source: these count as such"
+            expected += ". A column `rater` says which of them people gave" * self.has_rater
+            yield Problem("rewards-of-some", self.table, 0, self.channel, shown, expected, about="reward")
         yield from self.tasks.unmatched(self.refused) if read is None else ()  # else other processes met them
         stated = {*self.groups, *self.spoilt["group"], *self.lost["group"]}
         listed = sum(trace in self.met for trace in stated)
