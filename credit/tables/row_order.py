@@ -27,6 +27,7 @@ __all__ = [
     "rounds_at_once",
     "rounds_of_places",
     "rows_in_order",
+    "said_of_gap",
     "ties",
     "untold_order",
     "untold_rounds",
@@ -252,8 +253,8 @@ def untold_order(
       moments: of `moments_of_places`, of the rows of the batch; None where no order is stated.
       passed: where each row of the batch stood among those that the caller passed. Default: there.
     """
-    if gap := _said_of_gap(rows, turn, moments, passed):
-        return gap
+    if gap := said_of_gap(rows, turn, moments, passed):
+        return f"the order of {'turns' if gap.startswith('turn') else 'rows'}, and {gap}"
     if places is not None:
         return _said_of_ties(rows, ties(rows, places))
     entered, graph = len(rows.event), rows.names.graph
@@ -270,7 +271,12 @@ def untold_order(
     return said if len(later) else ""
 
 
-def _said_of_gap(rows: Rows, turn: Any, moments: np.ndarray | None, passed: np.ndarray | None) -> str:
+def said_of_gap(rows: Rows, turn: Any, moments: np.ndarray | None, passed: np.ndarray | None = None) -> str:
+    """Where a row may be lost, as of `lost_rows`, in words; "" where none seems to be.
+
+    Args:
+      rows, turn, moments, passed: as of `untold_order`.
+    """
     graph, entered = rows.names.graph, len(rows.event)
     trace, agent = (np.asarray(ids)[:entered] for ids in (graph.trace_ids, graph.agent_ids))
     at = np.full(len(agent), -1) if turn is None else turn_numbers(as_ids("turn", turn, None))[rows.names.rows]
@@ -282,7 +288,7 @@ def _said_of_gap(rows: Rows, turn: Any, moments: np.ndarray | None, passed: np.n
     number = at[gap.row] if place is None or gap.column == "turn" else place[gap.row]
     where = f"{gap.column} of row {row if passed is None else passed[row]} is {gap.said(int(number))}"
     such = f" ({counted(len(gaps), 'such trace')})" if len(gaps) > 1 else ""
-    return f"the order of {'turns' if gap.column == 'turn' else 'rows'}, and {where}{such}: a row may be lost"
+    return f"{where}{such}: a row may be lost"
 
 
 def _said_of_ties(rows: Rows, tied: np.ndarray) -> str:

@@ -127,11 +127,12 @@ def critic_increments(
         A = what it earned + V after it − V before it
 
     V is the expected return from there on: the outcome and the rewards at events that are still to come. Without
-    `value_after`, V after an action is V before the trace's next action, and R after the last one: then an increment is
-    a claim on the block from the action up to the next, with the rewards at its events, and the last one holds the luck
-    R − V_T, too. Rewards of a joint turn are still to come until its last action. These increments add up to the return
-    from the first action on, less V before it. Where several agents act at once, only what all did together is known,
-    and no action has an increment; V before such a turn is the mean of those logged at its actions.
+    `value_after`, V after an action is V before the trace's next action (one of a frozen agent that has no V is passed
+    over), and R after the last one: then an increment is a claim on the block from the action up to the next, with the
+    rewards at its events, and the last one holds the luck R − V_T, too. Rewards of a joint turn are still to come until
+    its last action. These increments add up to the return from the first action on, less V before it. Where several
+    agents act at once, only what all did together is known, and no action has an increment; V before such a turn is the
+    mean of those logged at its actions.
 
     The bias is that of V. With V exact, these are the true increments, and they are centred under the policy.
 
@@ -168,7 +169,8 @@ def critic_increments(
     if event_reward is not None:
         earned = rewards_of_turns(graph, event_reward).astype(before.dtype)
     if value_after is None:
-        row = real & jnp.asarray(graph.action_mask) & scored[trace]
+        # A frozen agent's action without a value, as a tool's row, is a part of the action before it.
+        row = real & jnp.asarray(graph.action_mask) & scored[trace] & (known_mask | graph.trained_mask)
         actions, at_once = chains(graph, row), several_at_once(graph, row)
         earned = actions.gathered(earned, real)
         of_state, stated = values_of_turns(graph, at_once, before, known_mask)

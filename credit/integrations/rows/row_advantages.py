@@ -66,6 +66,7 @@ from credit.tables.row_order import (
     rounds_at_once,
     rounds_of_places,
     rows_in_order,
+    said_of_gap,
     ties,
     untold_order,
     untold_rounds,
@@ -693,13 +694,15 @@ class RowAdvantages:
     def _untold(
         self, batch: Batch, places: np.ndarray | None, moments: np.ndarray | None, take: np.ndarray | None
     ) -> str:
-        """`untold_order` of the rows `take`, where the method reads the order of rows."""
-        paid = "event_reward" in batch.columns
+        """`untold_order` of the rows `take`, where the method reads the order of rows; else `said_of_gap`, where it
+        adds up what they earned."""
+        paid, turn = "event_reward" in batch.columns, batch.columns.get("turn")
         if not self._facts.reads_order[paid]:
-            return ""
+            gap = said_of_gap(batch.rows, turn, moments, take) if paid else ""
+            return f"adds up what the rows of a trace earned, and {gap}" if gap else ""
         of_agents = self._facts.reads_agents[paid]
-        given = batch.rows, batch.columns.get("turn"), places
-        return untold_order(*given, of_agents=of_agents, moments=moments, passed=take)
+        said = untold_order(batch.rows, turn, places, of_agents=of_agents, moments=moments, passed=take)
+        return f"reads {said}" if said else ""
 
     def _numbers_rounds(self, batch: Batch, places: np.ndarray | None, falls: str) -> bool:
         """Whether the order of rows that act at once numbers them, and may be that in which they ended.
@@ -794,7 +797,7 @@ class RowAdvantages:
             of = f"only {trained - idle} of {counted(trained, 'trained row')}"
             texts[f"without {most}"] = f"{'compares' if alone else 'answers'} {of}: {each}"
         if untold:
-            texts["untold"] = f"reads {untold}"
+            texts["untold"] = untold
         if saw:
             texts["saw"] = f"reads value, and {saw}"
         of_agents = np.nan_to_num(batch.columns.get("agent_reward", 0.0))

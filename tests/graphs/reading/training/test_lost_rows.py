@@ -176,6 +176,22 @@ def test_an_empty_place_is_told_without_turns() -> None:
         live(**columns, evidence={"value": value})
 
 
+@pytest.mark.parametrize("lost", ["tester", ""])
+def test_a_lost_row_is_told_where_rewards_of_rows_are_added_up(lost: str) -> None:
+    """`rloo` reads no order, and its return lacked what the lost row had earned: `unbiased` was 1."""
+    columns = _team(lost)
+    earned = np.random.default_rng(0).normal(size=len(columns["order"]))
+    live = RowAdvantages("rloo", strict="warn")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        live(**columns, instance=columns["agent"])
+        assert not caught  # the outcome alone is whole
+        result = live(**columns, instance=columns["agent"], event_reward=earned)
+    said = "adds up what the rows of a trace earned, and turn of row"
+    assert [said in str(warning.message) for warning in caught] == [True] * bool(lost)
+    assert result.metrics.get("credit/condition/unbiased") == (None if lost else 1.0)
+
+
 @pytest.mark.parametrize("lost", [0, 1, 2])
 def test_an_empty_place_tells_of_a_lost_call_of_an_agent_with_another_in_the_round(tmp_path: Path, lost: int) -> None:
     """All places but it had a row, and nothing was said: the agent had another call in the round."""
