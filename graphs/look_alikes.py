@@ -15,9 +15,9 @@ _JOINT = re.compile(r"(?<=[^\W_])[\s_-]+(?=[^\W_])")
 
 
 def look_alikes(names: Iterable[str]) -> list[str]:
-    """Names that differ only in case, blanks, hyphens, Unicode's form or as 1.0 and 1 do, by the first of each.
+    """Names that differ only in case, outer blanks, what joins their words, Unicode's form or as 1.0 and 1 do.
 
-    Also where they act in one trace, whose log may be joined of two.
+    Those of one are named together, by the first. Also where they act in one trace, whose log may be joined of two.
 
     Examples:
       >>> look_alikes(["Solver", "critic", "solver ", "solver"])

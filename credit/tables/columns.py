@@ -163,7 +163,8 @@ def from_columns(
         a group by over 1 %; or rows are sure copies, as docs/formats/table.md lists, or seem to fill up the batch; or
         `event_reward` is the outcome again; or turns of a trace begin again, unlike in others; or a row stands behind a
         later turn, or rows are scattered whose turns are no numbers; or a row has a null `event_reward`; or no trace
-        has an outcome; or ids differ only in case, blanks, hyphens or Unicode's form.
+        has an outcome; or ids differ only in case, outer blanks, Unicode's form, or
+        a blank, hyphen or underscore between the same words.
 
     Raises:
       ColumnError: lengths differ, ids are missing or of a wrong type, a trace or group is called `nan` or `None` as
