@@ -36,7 +36,7 @@ class UnlikeKind(NamedTuple):
 
 
 class UnlikeKinds(NamedTuple):
-    """The kinds that differ, the surest first, whether any could have, and in words which do."""
+    """The kinds that differ, as they were found, whether any could have, and in words which do."""
 
     found: tuple[UnlikeKind, ...] = ()
     tested: bool = False
@@ -44,7 +44,8 @@ class UnlikeKinds(NamedTuple):
 
 
 def unlike_kinds(traces: Traces, judged: JudgedTraces, names: list[str], kind: np.ndarray) -> UnlikeKinds:
-    """Test each kind of task against all others and, once the surest is told, each of the rest.
+    """Test each kind of task against all others and, once one is told, each of the rest: first the surest of those that
+    fail more, then of those that fail less.
 
     By chance it would be the kind of other tasks with as many runs, since runs of a task may fail alike
     (`graphs.dealing.dealt`). None is tested where a verdict decides which traces have an outcome.
@@ -74,7 +75,8 @@ def unlike_kinds(traces: Traces, judged: JudgedTraces, names: list[str], kind: n
         sure = holm([test.p for test in tests], facts, [test.least for test in tests])
         above = bad - (np.bincount(size, bad) / np.maximum(np.bincount(size), 1))[size]  # tasks with as many runs
         more = [float(above[its == one].sum()) for one in left]
-        place = min(range(len(left)), key=lambda i: (sure[i], -more[i]))
+        # What fails more than it should comes first: behind a better kind it would be held against the rest alone.
+        place = min(range(len(left)), key=lambda i: (sure[i] >= LEVEL, sure[i] < LEVEL and more[i] <= 0, sure[i]))
         tested, worst = tested or any(test.least < LEVEL for test in tests), max(worst, sure[place])
         if worst >= LEVEL:
             break

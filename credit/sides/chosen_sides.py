@@ -151,9 +151,16 @@ class Sides:
         Args:
           traces: of these sides.
         """
-        others = {*traces.traces["system"].to_pylist()} - {"", None, *self.names}
-        two = shlex.quote(f"system={','.join(self.names)}") if others else "system"
-        return f"`credit metrics --sides {two}` says what else changed between the systems."
+        systems, begin = np.array([one or "" for one in traces.traces["system"].to_pylist()], object), begins(traces)
+        others = {*systems.tolist()} - {"", *self.names}
+        if not others:
+            return "`credit metrics --sides system` says what else changed between the systems."
+        before = max(others, key=lambda name: float(np.nanmedian(begin[systems == name])))
+        this, last = (shlex.quote(f"system={one},{two}") for one, two in (self.names, (before, self.names[0])))
+        return (
+            f"`credit metrics --sides {this}` says what else changed between the systems, and `--sides {last}` what "
+            "did in the step before."
+        )
 
 
 def read_sides(

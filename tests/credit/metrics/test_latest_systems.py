@@ -33,7 +33,8 @@ def test_the_head_holds_the_last_release_against_the_one_before(tmp_path: Path) 
     log = log_of(tmp_path, steps=0.9)
     said = CliRunner().invoke(cli, ["summary", str(log)], catch_exceptions=False).stdout
     assert "What changed from v10 to v11:\n  v11 is worse than v10 (success 0.75 to 0)." in said
-    assert "`credit metrics --sides system=v10,v11` says what else changed between the systems." in said
+    assert "`credit metrics --sides system=v10,v11` says what else changed between the systems" in said
+    assert ", and `--sides system=v9,v10` what did in the step before." in said
     sides = Sides.latest(credit.read(log))
     assert sides is not None and np.bincount(sides.side + 1).tolist() == [40, 40, 40]
 

@@ -46,6 +46,16 @@ def test_the_kind_that_fails_beyond_chance_comes_first_and_is_told(tmp_path: Pat
     assert "docs 3 of 3, " in head and "; no kind differs from the others beyond chance." in head
 
 
+def test_a_kind_that_fails_more_is_not_hidden_behind_one_that_fails_less() -> None:
+    """15 of 22 against 22 of 87, p = 0.0003, stood behind 3 of 34, without which it was 15 of 22 against 19 of 53."""
+    kind = np.repeat(np.arange(4), (22, 28, 25, 34))
+    failed = np.concatenate([np.arange(size) < bad for bad, size in ((15, 22), (12, 28), (7, 25), (3, 34))])
+    task = np.arange(len(kind))
+    _, _, rows = credit.from_columns(group=task.tolist(), trace=task.tolist(), reward=1.0 - failed)
+    found = unlike_kinds(rows.traces, judged_traces(rows.traces), ["contract", "a", "b", "refund"], kind).found
+    assert (0, True, (15, 22), (22, 87)) == found[0]
+
+
 def test_the_rest_is_compared_without_a_kind_that_was_told() -> None:
     """Against kinds with migration among them, all others failed less often."""
     task = np.arange(160)
