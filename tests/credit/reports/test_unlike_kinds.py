@@ -53,7 +53,7 @@ def test_a_kind_that_fails_more_is_not_hidden_behind_one_that_fails_less() -> No
     task = np.arange(len(kind))
     _, _, rows = credit.from_columns(group=task.tolist(), trace=task.tolist(), reward=1.0 - failed)
     found = unlike_kinds(rows.traces, judged_traces(rows.traces), ["contract", "a", "b", "refund"], kind).found
-    assert (0, True, (15, 22), (22, 87)) == found[0]
+    assert found[0] == (0, True, (15, 22), (22, 87))
 
 
 def test_the_rest_is_compared_without_a_kind_that_was_told() -> None:
