@@ -62,6 +62,7 @@ from credit.tables.copied_rows import Copied, copied_rows
 from credit.tables.merged_rollouts import said_of_merged
 from credit.tables.row_order import (
     moments_of_places,
+    numbers_of_turns,
     order_of_turns,
     rounds_at_once,
     rounds_of_places,
@@ -453,6 +454,7 @@ class RowAdvantages:
             paid_again = again[0] if again else ""
             moments = None if take is None or order is None else moments_of_places(order, take)
             untold = "" if falls else self._untold(batch, at, moments, take)
+            untold = untold or ("" if trace is None else _one_row_each(batch))
             copies = bool(copied.twice or copied.filling or copied.untold)
             merged = "" if trace is None or copies else said_of_merged(batch.rows, batch.columns.get("turn"), take)
             saw = saw_later(batch.graph, batch.evidence, batch.reward) if "value" in self.needs else ""
@@ -924,6 +926,17 @@ def _program(
         return advantage, result.reason, keys, after, difference
 
     return program
+
+
+def _one_row_each(batch: Batch) -> str:
+    """What is wrong where each trace has one row, and their turns differ; "" elsewhere. Steps may have ids of their
+    own: each outcome is then in its own baseline."""
+    at = numbers_of_turns(batch.rows, batch.columns.get("turn"))
+    trace = np.asarray(batch.graph.trace_ids)[: len(batch.rows.event)]
+    if at is None or len(np.unique(trace)) < len(trace) or len(np.unique(at)) < 2:
+        return ""
+    turns = f"{int(at.min())} to {int(at.max())}"
+    return f"gets one row of each trace, though turns are {turns}: trace= is the rollout's id, not that of a step"
 
 
 def _only_in(ids: Any, some: np.ndarray, others: np.ndarray) -> list[Any]:

@@ -711,3 +711,18 @@ def test_rows_of_several_agents_without_a_trace_leave_bias_open() -> None:
 def test_a_column_of_rows_is_not_passed_as_evidence_too() -> None:
     with pytest.raises(CreditError, match="reward in evidence= would stand beside reward="):
         RowAdvantages("rloo")(group=["q"] * 2, trace=["a", "b"], reward=[1.0, 0.0], evidence={"reward": [0.0, 1.0]})
+
+
+@pytest.mark.parametrize("steps", [True, False])
+def test_ids_of_steps_are_no_ids_of_traces(steps: bool) -> None:
+    """Each step had a trace of its own: `rloo` had each outcome in its own baseline, and `unbiased` was 1."""
+    rollout, turn = [*"aaabbbbcc"], [0, 1, 2, 0, 1, 2, 3, 0, 1]
+    trace = [f"{one}{at}" for one, at in zip(rollout, turn, strict=True)] if steps else rollout
+    reward = np.array([dict(a=1.0, b=0.0, c=0.5)[one] for one in rollout])
+    live = RowAdvantages("rloo", strict="warn")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = live(group=["q"] * 9, trace=trace, agent=["s"] * 9, turn=turn, order=turn, reward=reward)
+    said = "gets one row of each trace, though turns are 0 to 3: trace= is the rollout's id"
+    assert [said in str(warning.message) for warning in caught] == [True] * steps
+    assert found.metrics.get("credit/condition/unbiased") == (None if steps else 1.0)
