@@ -120,22 +120,6 @@ def test_logged_values_alone_give_increments_of_blocks(episodes: QualityEpisodes
 
 
 @pytest.mark.slow
-def test_a_frozen_row_without_a_value_is_a_part_of_the_action_before_it() -> None:
-    """Tool rows of `trainable` 0 refused each action before a tool: a coder of 199 had 0 in the ledger, unsaid."""
-    value = np.array([0.5, np.nan, 0.8, 0.5, np.nan, 0.2])
-    columns = {"group": ["q"] * 6, "trace": [*"aaabbb"], "agent": ["coder", "tool", "tester"] * 2}
-    columns |= {"order": [0, 1, 2] * 2, "reward": np.repeat([1.0, 0.0], 3)}
-    _, _, rows = credit.from_columns(**columns, evidence={"value": value, "trainable": np.tile([1.0, 0.0, 1.0], 2)})
-    found = rows.gather(credit.run(rows, "critic"))
-    acts = [0, 2, 3, 5]
-    np.testing.assert_allclose(found.advantage[acts], [0.3, 0.2, -0.3, -0.2], atol=1e-6)
-    _, _, whole = credit.from_columns(**columns, evidence={"value": value}, action=np.tile([True, False, True], 2))
-    same = whole.gather(credit.run(whole, "critic")).advantage
-    np.testing.assert_array_equal(found.advantage[acts], same[acts])
-    _, _, untold = credit.from_columns(**columns, evidence={"value": value})  # a trained action lacks it
-    assert np.asarray(untold.gather(credit.run(untold, "critic")).reason)[0] == Reason.NO_EVIDENCE
-
-
 def test_centred_claims_have_mean_zero_and_serve_as_control_variates(episodes: QualityEpisodes) -> None:
     graph, reward = episodes.graph, episodes.reward
     world, size = QualityWorld(events=20, agents=4), N * T

@@ -316,3 +316,18 @@ def test_qmix_against_a_loop_and_its_slopes_against_differences() -> None:
 def test_vdn_shares_are_one_each() -> None:
     total, slopes = factored.mixer_credit(factored.vdn, jnp.array([0.5, -2.0, 3.0]))
     assert float(total) == 1.5 and np.asarray(slopes).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_frozen_row_without_a_value_is_a_part_of_the_action_before_it() -> None:
+    """Tool rows of `trainable` 0 refused each action before a tool: a coder of 199 had 0 in the ledger, unsaid."""
+    value = np.array([0.5, np.nan, 0.8, 0.5, np.nan, 0.2])
+    columns = {"group": ["q"] * 6, "trace": [*"aaabbb"], "agent": ["coder", "tool", "tester"] * 2}
+    columns |= {"order": [0, 1, 2] * 2, "reward": np.repeat([1.0, 0.0], 3)}
+    _, _, rows = credit.from_columns(**columns, evidence={"value": value, "trainable": np.tile([1.0, 0.0, 1.0], 2)})
+    found = rows.gather(credit.run(rows, "critic").advantage)
+    acts = [0, 2, 3, 5]
+    np.testing.assert_allclose(found[acts], [0.3, 0.2, -0.3, -0.2], atol=1e-6)
+    _, _, whole = credit.from_columns(**columns, evidence={"value": value}, action=np.tile([True, False, True], 2))
+    np.testing.assert_array_equal(found[acts], whole.gather(credit.run(whole, "critic").advantage)[acts])
+    _, _, untold = credit.from_columns(**columns, evidence={"value": value})  # a trained action lacks it
+    assert np.asarray(untold.gather(credit.run(untold, "critic").reason))[0] == Reason.NO_EVIDENCE
