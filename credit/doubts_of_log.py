@@ -70,7 +70,7 @@ def arrays_of(traces: Traces) -> dict[str, np.ndarray]:
 
 
 def saw_later(graph: EventGraph, evidence: Mapping[str, np.ndarray], reward: Any) -> str:
-    """Which of `SAW_LATER` holds of the values of a batch; "" of none, as where all of them are equal.
+    """What the values of a batch have seen, as of `SAW_LATER`; "" where they saw nothing, or are all equal.
 
     Args:
       graph: the batch.

@@ -95,7 +95,7 @@ def _told(parts: Sequence[Costs], place: int, unit: str, whose: str) -> str:
 
 
 def _dearest_model(traces: Traces, prices: Prices | None, unit: str) -> list[str]:
-    """Which model takes money out of proportion, whoever uses it."""
+    """The model that takes much more of the money than of the tokens, over all agents; none where none does."""
     names, model = event_models(traces)
     parts = part_costs(traces, model, len(names), prices)
     place = _takes_most(parts, unit, np.inf)

@@ -181,7 +181,8 @@ class ToolCalls(OfBatch):
 
     @functools.cached_property
     def _failed_last(self) -> tuple[np.ndarray, list[int], np.ndarray]:
-        """`unrecovered`, errors of which that is unknown as a later success may be of the same call, `passed_over`."""
+        """The errors that are `unrecovered`; those that may be, as a later success may be of the same call; and the
+        `passed_over`."""
         rows, kind, said = self._of_failing
         ended = ~self.open[rows] | self.errors[rows]
         rows, kind, said = rows[ended], kind[ended], said[ended]
